@@ -1,0 +1,127 @@
+package dev.pglock;
+
+import java.time.Duration;
+import java.time.Instant;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One tenure of a lock: from its grant until it is released or lost. A handle that is no longer held never comes back to
+ * life. All methods may be called from any thread.
+ */
+public interface LockHandle extends AutoCloseable {
+
+    /**
+     * The lock's name.
+     *
+     * @return the name, without its namespace
+     */
+    String name();
+
+    /**
+     * The advisory key that the name is mapped to, as {@code pg_locks} shows it: {@code classid} holds its upper 32 bits,
+     * {@code objid} its lower 32 bits, {@code objsubid} is 1.
+     *
+     * @return the 64-bit key
+     */
+    long key();
+
+    /**
+     * The strategy by which the lock is kept.
+     *
+     * @return the strategy
+     */
+    LockStrategy strategy();
+
+    /**
+     * The fencing token: strictly greater than that of every earlier tenure of the same name within one server history.
+     * Hand it to a resource that refuses smaller ones than it has seen.
+     *
+     * @return the fence of this tenure
+     */
+    long fence();
+
+    /**
+     * When the lock was granted.
+     *
+     * @return the server's time
+     */
+    Instant acquiredAt();
+
+    /**
+     * When the tenure ends unless it is renewed, as the last claim or renewal told it.
+     *
+     * @return the server's time, for people to read; never compare it with a clock of this machine
+     */
+    Instant expiresAt();
+
+    /**
+     * Whether the lock may still be trusted. Reads memory only: it never blocks and never asks the database.
+     *
+     * @return false once the tenure was released or lost, or could not be renewed in time
+     */
+    boolean isHeld();
+
+    /**
+     * Throws unless {@link #isHeld()}.
+     *
+     * @throws LockLostException if the lock is held no longer
+     */
+    void ensureHeld();
+
+    /**
+     * Makes the tenure last for at least that long from now. Blocks for one round trip.
+     *
+     * @param duration positive
+     * @throws LockLostException if the lock is held no longer
+     * @throws LockStorageException if the database failed; the tenure is as it was
+     */
+    void extend(Duration duration);
+
+    /**
+     * Replaces the payload that everybody can read with {@link LockRegistry#find}. Blocks for one round trip.
+     *
+     * @param data at most {@link LockRequest#MAX_DATA_BYTES}; null removes it
+     * @throws LockLostException if the lock is held no longer
+     * @throws LockStorageException if the database failed; the payload may be old or new
+     */
+    void data(@Nullable String data);
+
+    /**
+     * Has the action run once, on a thread of the registry, when the lock is lost; at once if that has happened already.
+     * It never runs after a release. What it throws is logged and changes nothing.
+     *
+     * @param action must not block for long
+     */
+    void onLost(Runnable action);
+
+    /**
+     * Runs the body on the calling thread under this lock, then releases it, whatever happens. Meanwhile
+     * {@link LockContext#current()} is this handle, and the thread is interrupted once if the lock is lost and
+     * {@link OnLost#INTERRUPT} applies. The body's exception always wins: a failure to release is added to it as
+     * suppressed, or logged when there is none.
+     *
+     * @param body the work
+     * @param <T> its result
+     * @param <E> what it may throw
+     * @return what the body returned
+     * @throws E what the body threw
+     * @throws IllegalStateException if a body already runs under this handle, or the handle is no longer held
+     */
+    <T extends @Nullable Object, E extends Throwable> T execute(LockedCall<T, E> body) throws E;
+
+    /**
+     * Gives the lock back. Blocks for one round trip. Idempotent: only the first call asks the database. A late release
+     * never frees the next holder's lock.
+     *
+     * @return true if the lock was still ours; false if it had been lost or released before
+     * @throws LockStorageException if the database failed; the tenure ends by its expiry
+     */
+    boolean release();
+
+    /**
+     * Gives the lock back like {@link #release()}, but never throws: a failure is logged as WARN, and the tenure ends by
+     * its expiry.
+     */
+    @Override
+    void close();
+}

@@ -1,0 +1,149 @@
+package dev.pglock;
+
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * Takes locks that exclude every other replica with the same database and namespace. One registry stands for one
+ * replica; inside it, a name is held at most once, whatever thread asks. Thread-safe.
+ *
+ * <p>No method joins, commits or suspends the caller's transaction.
+ */
+public interface LockRegistry {
+
+    /**
+     * Makes one attempt to take a lock, and tells why it was denied. Blocks for one round trip (two for a name never
+     * seen), and not at all if this replica holds the lock itself.
+     *
+     * @param request what is asked for
+     * @return granted with a handle, or denied with the reason
+     * @throws LockStorageException if the database failed
+     */
+    LockAttempt attempt(LockRequest request);
+
+    /**
+     * Makes one attempt to take a lock, like {@link #attempt}.
+     *
+     * @param request what is asked for
+     * @return the handle, to be released; empty if the lock was denied
+     * @throws LockStorageException if the database failed
+     */
+    default Optional<LockHandle> tryAcquire(LockRequest request) {
+        return attempt(request) instanceof LockAttempt.Granted granted
+                ? Optional.of(granted.lock())
+                : Optional.empty();
+    }
+
+    /**
+     * Takes a lock, waiting for it up to the request's wait timeout, everything included. While it waits, no connection
+     * is pinned and no transaction is open.
+     *
+     * @param request what is asked for
+     * @return the handle, to be released
+     * @throws LockTimeoutException if the lock did not become free in time
+     * @throws LockNotAcquiredException if waiting is of no use: the request's version has already succeeded, or this
+     *     registry is stopping
+     * @throws LockStorageException if the database failed at the first attempt, or still fails when the time is over
+     * @throws InterruptedException if the thread was interrupted; nothing is left behind
+     */
+    LockHandle acquire(LockRequest request) throws InterruptedException;
+
+    /**
+     * Runs the task if the lock is free, and skips it otherwise.
+     *
+     * @param request what is asked for
+     * @param task runs on the calling thread under the lock
+     * @return whether the task was run
+     * @throws LockStorageException if the database failed; the task was not run
+     */
+    default boolean runOnce(LockRequest request, LockedTask task) {
+        if (attempt(request) instanceof LockAttempt.Granted granted) {
+            granted.lock().execute(() -> {
+                task.run();
+                return null;
+            });
+            return true;
+        }
+        return false;
+    }
+
+    /**
+     * Runs the task if the lock is free, like {@link #runOnce(LockRequest, LockedTask)}.
+     *
+     * @param name the lock's name
+     * @param task runs on the calling thread under the lock
+     * @return whether the task was run
+     */
+    default boolean runOnce(String name, LockedTask task) {
+        return runOnce(LockRequest.of(name), task);
+    }
+
+    /**
+     * Waits for the lock and runs the task under it.
+     *
+     * @param request what is asked for
+     * @param task runs on the calling thread under the lock
+     * @throws LockTimeoutException if the lock did not become free in time; the task was not run
+     * @throws LockStorageException if the database failed; the task was not run
+     * @throws InterruptedException if the thread was interrupted while it waited; the task was not run
+     */
+    default void runBlocking(LockRequest request, LockedTask task) throws InterruptedException {
+        acquire(request).execute(() -> {
+            task.run();
+            return null;
+        });
+    }
+
+    /**
+     * Waits for the lock and runs the task, like {@link #runBlocking(LockRequest, LockedTask)}.
+     *
+     * @param name the lock's name
+     * @param task runs on the calling thread under the lock
+     * @throws InterruptedException if the thread was interrupted while it waited; the task was not run
+     */
+    default void runBlocking(String name, LockedTask task) throws InterruptedException {
+        runBlocking(LockRequest.of(name), task);
+    }
+
+    /**
+     * Looks at a lock without taking it. Never acquires, never writes.
+     *
+     * @param name the lock's name
+     * @return what is known; empty if the name was never seen
+     * @throws LockStorageException if the database failed
+     */
+    Optional<LockInfo> find(String name);
+
+    /**
+     * Looks at all locks of the namespace without taking any. Never acquires, never writes.
+     *
+     * @return what is known, by name
+     * @throws LockStorageException if the database failed
+     */
+    List<LockInfo> findAll();
+
+    /**
+     * Ends the holder's tenure, for operators: it gets a new fence, the holder is told at his next heartbeat, and others
+     * are kept out until the old holder's trust has ended.
+     *
+     * @param name the lock's name
+     * @param reason written to the log
+     * @return true if a tenure was ended; false if nobody held the lock
+     * @throws LockStorageException if the database failed
+     */
+    default boolean forceRelease(String name, String reason) {
+        return forceRelease(name, reason, false);
+    }
+
+    /**
+     * Ends the holder's tenure, like {@link #forceRelease(String, String)}.
+     *
+     * @param name the lock's name
+     * @param reason written to the log
+     * @param now true: others may be granted the lock at once, although the old holder may still believe that he has it:
+     *     two may run at the same time for up to one heartbeat interval
+     * @return true if a tenure was ended; false if nobody held the lock
+     * @throws LockStorageException if the database failed
+     */
+    boolean forceRelease(String name, String reason, boolean now);
+}

@@ -1,0 +1,20 @@
+package dev.pglock.store;
+
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One attempt to take a lock.
+ *
+ * @param name the lock's name in normal form
+ * @param key the name's advisory key
+ * @param lease how long the grant is good for
+ * @param version work that is done once for ever: denied if it has succeeded
+ * @param data the payload to write with the grant
+ */
+public record Claim(
+        String name,
+        long key,
+        Duration lease,
+        @Nullable String version,
+        @Nullable String data) {}

@@ -1,0 +1,92 @@
+package dev.pglock.store;
+
+import dev.pglock.LockInfo;
+import dev.pglock.LockStorageException;
+import dev.pglock.LockStrategy;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * How locks are kept, for one replica. A store knows its namespace, its own holder id and label; it keeps no state of
+ * the locks that it granted, and it starts no thread. The engine has decided inside this process before it asks: a store
+ * is never asked to claim a name whose tenure in this process has not ended. Thread-safe; every method blocks for its
+ * statement and is bounded in time.
+ *
+ * <p>All methods throw {@link LockStorageException} when the database failed and the answer is not known.
+ */
+public interface LockStore extends AutoCloseable {
+
+    /** For whom a renewal is made: heartbeats go by a connection of their own that nobody else can keep from them. */
+    enum Caller {
+        /** The heartbeat. */
+        HEARTBEAT,
+        /** A holder that extends its tenure or replaces its payload. */
+        HOLDER
+    }
+
+    /**
+     * The strategy that this store is.
+     *
+     * @return the strategy
+     */
+    LockStrategy strategy();
+
+    /**
+     * Tries once to take a lock. A denied attempt writes nothing and waits for nobody.
+     *
+     * @param claim what is asked for
+     * @return granted, or denied with the reason
+     */
+    ClaimAnswer claim(Claim claim);
+
+    /**
+     * Renews tenures, all in one statement.
+     *
+     * @param renewals at most 1000
+     * @param budget how long the answer may take at most: less than the shortest remaining trust
+     * @param caller for whom
+     * @return one answer for each, in any order
+     */
+    List<RenewalAnswer> renew(List<Renewal> renewals, Duration budget, Caller caller);
+
+    /**
+     * Ends a tenure. It touches nothing unless name, fence and holder are those of the present tenure.
+     *
+     * @param release which, and how it ended
+     * @return true if the tenure was still ours
+     */
+    boolean release(Release release);
+
+    /**
+     * Looks at one lock by reading only.
+     *
+     * @param name the lock's name
+     * @return what is known; empty if it was never seen
+     */
+    Optional<LockInfo> find(String name);
+
+    /**
+     * Looks at all locks of the namespace by reading only.
+     *
+     * @return what is known, by name
+     */
+    List<LockInfo> findAll();
+
+    /**
+     * Ends whoever's tenure: a new fence, and unless {@code now} nobody is granted the lock before the old holder's trust
+     * has ended.
+     *
+     * @param name the lock's name
+     * @param now skip that wait
+     * @return true if a tenure was ended
+     */
+    boolean forceRelease(String name, boolean now);
+
+    /** Removes what nobody needs any more. Called now and then, never on the heartbeat's thread. */
+    default void sweep() {}
+
+    /** Closes the connections. Releases nothing. */
+    @Override
+    void close();
+}
