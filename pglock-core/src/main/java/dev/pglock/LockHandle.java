@@ -105,7 +105,8 @@ public interface LockHandle extends AutoCloseable {
      * @param <E> what it may throw
      * @return what the body returned
      * @throws E what the body threw
-     * @throws IllegalStateException if a body already runs under this handle, or the handle is no longer held
+     * @throws LockLostException if the lock was lost before the body began; the body was not run
+     * @throws IllegalStateException if a body already runs under this handle, or the handle has been released
      */
     <T extends @Nullable Object, E extends Throwable> T execute(LockedCall<T, E> body) throws E;
 

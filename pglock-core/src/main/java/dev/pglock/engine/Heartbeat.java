@@ -1,0 +1,141 @@
+package dev.pglock.engine;
+
+import dev.pglock.LockStorageException;
+import dev.pglock.LossReason;
+import dev.pglock.store.LockStore;
+import dev.pglock.store.Renewal;
+import dev.pglock.store.RenewalAnswer;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Renews everything that this replica holds in one store: one statement per interval, on a thread and a connection of its
+ * own. What could not be renewed is asked again soon, and delays nothing else; when its time is over is the watchdog's
+ * decision.
+ */
+final class Heartbeat extends Pulse {
+
+    /** The most tenures in one statement. */
+    static final int CHUNK = 1000;
+
+    private static final long[] AGAIN_AFTER = {
+        TimeUnit.MILLISECONDS.toNanos(100), TimeUnit.MILLISECONDS.toNanos(200), TimeUnit.MILLISECONDS.toNanos(400)
+    };
+    private static final long LEAST_INTERVAL = TimeUnit.MILLISECONDS.toNanos(20);
+
+    private final LockStore store;
+    private final Outage outage;
+    private final Collection<HeldLock> held;
+    private final @Nullable Duration configured;
+
+    private @Nullable Long lastBeat;
+    private List<HeldLock> again = List.of();
+    private long againAt;
+    private int attempt;
+
+    Heartbeat(
+            String name,
+            LockStore store,
+            Outage outage,
+            Collection<HeldLock> held,
+            @Nullable Duration configured) {
+        super(name);
+        this.store = store;
+        this.outage = outage;
+        this.held = held;
+        this.configured = configured;
+    }
+
+    /** How long after its grant a tenure is to be renewed. */
+    long interval(Duration lease) {
+        long third = lease.toNanos() / 3;
+        long interval = configured == null ? third : Math.min(configured.toNanos(), third);
+        return Math.max(LEAST_INTERVAL, interval);
+    }
+
+    @Override
+    @Nullable Long beat(long now) {
+        List<HeldLock> all = List.copyOf(held);
+        if (all.isEmpty()) {
+            again = List.of();
+            return null;
+        }
+        long interval = all.stream().mapToLong(lock -> interval(lock.lease())).min().getAsLong();
+        if (lastBeat == null || now - (lastBeat + interval) >= 0) {
+            lastBeat = now;
+            attempt = 0;
+            again = renew(all, interval);
+            planAgain();
+        } else if (!again.isEmpty() && now - againAt >= 0) {
+            again = renew(again.stream().filter(held::contains).toList(), interval);
+            planAgain();
+        }
+        long regular = lastBeat + interval;
+        return !again.isEmpty() && againAt - regular < 0 ? againAt : regular;
+    }
+
+    private void planAgain() {
+        againAt = System.nanoTime() + AGAIN_AFTER[Math.min(attempt, AGAIN_AFTER.length - 1)];
+        attempt++;
+    }
+
+    /**
+     * Renews them, a chunk at a time.
+     *
+     * @return those that are to be asked again: skipped ones, and after an exception all that have no answer
+     */
+    private List<HeldLock> renew(List<HeldLock> locks, long interval) {
+        List<HeldLock> open = new ArrayList<>();
+        for (int from = 0; from < locks.size(); from += CHUNK) {
+            List<HeldLock> chunk = locks.subList(from, Math.min(locks.size(), from + CHUNK));
+            try {
+                open.addAll(renewChunk(chunk, Duration.ofNanos(interval)));
+            } catch (LockStorageException e) {
+                open.addAll(locks.subList(from, locks.size()));
+                break;
+            }
+        }
+        return open;
+    }
+
+    private List<HeldLock> renewChunk(List<HeldLock> chunk, Duration budget) {
+        Map<String, HeldLock> byName = new HashMap<>();
+        List<Renewal> renewals = new ArrayList<>(chunk.size());
+        for (HeldLock lock : chunk) {
+            byName.put(lock.name(), lock);
+            renewals.add(lock.renewal());
+        }
+        long sentAt = System.nanoTime();
+        List<RenewalAnswer> answers =
+                outage.observe(() -> store.renew(renewals, budget, LockStore.Caller.HEARTBEAT));
+        List<HeldLock> skipped = new ArrayList<>();
+        for (RenewalAnswer answer : answers) {
+            HeldLock lock = byName.get(answer.name());
+            if (lock == null || lock.fence() != answer.fence()) {
+                continue;
+            }
+            apply(answer, lock, sentAt, lock.lease());
+            if (answer.result() == RenewalAnswer.Result.SKIPPED) {
+                skipped.add(lock);
+            }
+        }
+        return skipped;
+    }
+
+    /** Lets a tenure know what the server said of its renewal. */
+    static void apply(RenewalAnswer answer, HeldLock lock, long sentAt, Duration lease) {
+        Instant expiresAt = answer.expiresAt();
+        if (answer.result() == RenewalAnswer.Result.RENEWED && expiresAt != null) {
+            lock.renewed(expiresAt, sentAt, lease);
+        } else if (answer.result() == RenewalAnswer.Result.LOST) {
+            lock.lose(LossReason.TAKEN);
+        }
+    }
+}

@@ -1,0 +1,341 @@
+package dev.pglock.engine;
+
+import dev.pglock.LockContext;
+import dev.pglock.LockHandle;
+import dev.pglock.LockLostException;
+import dev.pglock.LockRequest;
+import dev.pglock.LockStorageException;
+import dev.pglock.LockStrategy;
+import dev.pglock.LockedCall;
+import dev.pglock.LossReason;
+import dev.pglock.OnLost;
+import dev.pglock.RunOutcome;
+import dev.pglock.store.Release;
+import dev.pglock.store.Renewal;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** A tenure of this replica: the handle that users see, and what heartbeat and watchdog need of it. */
+final class HeldLock implements LockHandle {
+
+    private static final Logger log = LoggerFactory.getLogger(HeldLock.class);
+
+    private final Terms terms;
+    private final Tenures tenures;
+    private final LocalTable.Permit permit;
+    private final AtomicReference<Tenure> tenure;
+    private final Execution execution = new Execution();
+    private final AtomicBoolean ended = new AtomicBoolean();
+
+    private final ReentrantLock callbackGuard = new ReentrantLock();
+    private final List<Runnable> callbacks = new ArrayList<>();
+    private boolean callbacksRun;
+
+    HeldLock(Terms terms, Tenures tenures, LocalTable.Permit permit, Tenure granted) {
+        this.terms = terms;
+        this.tenures = tenures;
+        this.permit = permit;
+        this.tenure = new AtomicReference<>(granted);
+    }
+
+    // ---- what users ask
+
+    @Override
+    public String name() {
+        return terms.name();
+    }
+
+    @Override
+    public long key() {
+        return terms.key();
+    }
+
+    @Override
+    public LockStrategy strategy() {
+        return terms.strategy();
+    }
+
+    @Override
+    public long fence() {
+        return now().fence();
+    }
+
+    @Override
+    public Instant acquiredAt() {
+        return now().acquiredAt();
+    }
+
+    @Override
+    public Instant expiresAt() {
+        return now().expiresAt();
+    }
+
+    @Override
+    public boolean isHeld() {
+        if (now().isTrusted(System.nanoTime())) {
+            return true;
+        }
+        lose(LossReason.EXPIRED);
+        return false;
+    }
+
+    @Override
+    public void ensureHeld() {
+        if (!isHeld()) {
+            throw lostException();
+        }
+    }
+
+    @Override
+    public void extend(Duration duration) {
+        EngineSettings.checkLease(duration);
+        ensureHeld();
+        tenures.change(this, new Renewal(name(), fence(), duration, null));
+    }
+
+    @Override
+    public void data(@Nullable String data) {
+        if (data != null) {
+            LockRequest.checkData(data);
+        }
+        ensureHeld();
+        tenures.change(this, new Renewal(name(), fence(), lease(), new Renewal.Payload(data)));
+    }
+
+    @Override
+    public void onLost(Runnable action) {
+        callbackGuard.lock();
+        try {
+            if (!callbacksRun) {
+                callbacks.add(action);
+                return;
+            }
+        } finally {
+            callbackGuard.unlock();
+        }
+        tenures.callBack(this, action);
+    }
+
+    @Override
+    public <T extends @Nullable Object, E extends Throwable> T execute(LockedCall<T, E> body) throws E {
+        if (ended.get()) {
+            throw new IllegalStateException("Lock '" + name() + "' has been released: its handle runs no body any more");
+        }
+        if (!execution.begin()) {
+            throw new IllegalStateException("A body already runs under this handle of lock '" + name() + "'");
+        }
+        Throwable failure = null;
+        LockContext.Scope scope = LockContext.enter(this);
+        try {
+            ensureHeld();
+            return body.call();
+        } catch (Throwable t) {
+            failure = t;
+            throw t;
+        } finally {
+            scope.close();
+            execution.end();
+            endAfterBody(failure);
+        }
+    }
+
+    @Override
+    public boolean release() {
+        return end(RunOutcome.SUCCEEDED, null);
+    }
+
+    @Override
+    public void close() {
+        endAfterBody(null);
+    }
+
+    // ---- what heartbeat, watchdog and shutdown need
+
+    Duration lease() {
+        return terms.lease();
+    }
+
+    /** {@link System#nanoTime()} at which the watchdog has to look at this tenure again. */
+    long deadline() {
+        long trustedUntil = now().trustedUntil();
+        Long giveUpAt = terms.giveUpAt();
+        return giveUpAt != null && giveUpAt - trustedUntil < 0 ? giveUpAt : trustedUntil;
+    }
+
+    /** Ends the tenure if its time is over, either way. */
+    void checkDeadline(long now) {
+        Long giveUpAt = terms.giveUpAt();
+        if (giveUpAt != null && now - giveUpAt >= 0) {
+            lose(LossReason.MAX_HOLD);
+        } else if (!now().isTrusted(now)) {
+            lose(LossReason.EXPIRED);
+        }
+    }
+
+    Renewal renewal() {
+        return new Renewal(name(), fence(), lease(), null);
+    }
+
+    /** The server accepted a renewal that was sent at that moment. */
+    void renewed(Instant expiresAt, long sentAt, Duration lease) {
+        long now = System.nanoTime();
+        tenure.updateAndGet(t -> t.renewed(expiresAt, sentAt, lease, now));
+        if (!isHeld()) {
+            log.debug("The renewal of lock '{}' was answered after its trust had ended: it revives nothing", name());
+        }
+    }
+
+    /** The tenure is over before its release. The first reason counts. */
+    void lose(LossReason reason) {
+        Tenure before = tenure.getAndUpdate(t -> t.lost(reason));
+        if (before.phase() != Tenure.Phase.HELD) {
+            return;
+        }
+        tenures.forget(this);
+        boolean interrupt = terms.onLost() == OnLost.INTERRUPT && execution.isRunning();
+        tenures.reportLoss(this, reason, interrupt);
+        if (interrupt) {
+            execution.interrupt();
+        }
+        List<Runnable> actions;
+        callbackGuard.lock();
+        try {
+            callbacksRun = true;
+            actions = List.copyOf(callbacks);
+        } finally {
+            callbackGuard.unlock();
+        }
+        actions.forEach(action -> tenures.callBack(this, action));
+    }
+
+    /** The registry is stopping: the body is asked to end, the lock stays its own until it has. */
+    void interruptBody() {
+        execution.interrupt();
+    }
+
+    LockLostException lostException() {
+        Tenure t = now();
+        String why = t.loss() == null ? "it was released" : describe(t.loss());
+        return new LockLostException(name(), t.fence(), why);
+    }
+
+    static String describe(LossReason reason) {
+        return switch (reason) {
+            case EXPIRED -> "it could not be renewed in time";
+            case TAKEN -> "the database says that this tenure has ended";
+            case SESSION_ENDED -> "the session that carried it has ended";
+            case MAX_HOLD -> "its body ran longer than maxHold";
+            case CLOSED -> "the registry was closed";
+        };
+    }
+
+    // ---- the end
+
+    private void endAfterBody(@Nullable Throwable failure) {
+        try {
+            end(failure == null ? RunOutcome.SUCCEEDED : RunOutcome.FAILED, failure);
+        } catch (LockStorageException e) {
+            if (failure != null) {
+                failure.addSuppressed(e);
+            }
+            log.warn(
+                    "Lock '{}' (fence {}) could not be released and stays closed until it expires{}: {}",
+                    name(),
+                    fence(),
+                    terms.version() == null || failure != null
+                            ? ""
+                            : "; that version " + terms.version() + " is done was not remembered, so it may run again",
+                    e.getMessage());
+        }
+    }
+
+    private boolean end(RunOutcome asked, @Nullable Throwable failure) {
+        if (!ended.compareAndSet(false, true)) {
+            return false;
+        }
+        try {
+            if (!now().isTrusted(System.nanoTime())) {
+                lose(LossReason.EXPIRED);
+            }
+            Tenure before = tenure.getAndUpdate(Tenure::released);
+            LossReason loss = before.loss();
+            if (loss != null) {
+                releaseWhatIsLeft(loss, failure);
+                return false;
+            }
+            tenures.forget(this);
+            boolean stillOurs = tenures.release(this, released(asked, failure));
+            if (stillOurs) {
+                tenures.reportRelease(this, asked);
+            } else {
+                log.warn(
+                        "Lock '{}' (fence {}) had already been lost when it was released: another replica may have "
+                                + "run at the same time. Nothing of theirs was touched",
+                        name(),
+                        fence());
+            }
+            return stillOurs;
+        } finally {
+            permit.giveBack();
+        }
+    }
+
+    /**
+     * After a loss the row may still bear our name: the body has ended now, so that nobody needs to wait for its expiry.
+     * Where the database has told us that the tenure is over there is nothing left.
+     */
+    private void releaseWhatIsLeft(LossReason loss, @Nullable Throwable failure) {
+        if (loss == LossReason.TAKEN || loss == LossReason.SESSION_ENDED) {
+            return;
+        }
+        try {
+            tenures.release(this, released(RunOutcome.LOST, failure));
+        } catch (LockStorageException e) {
+            log.debug("Lock '{}' was lost and could not be released either", name(), e);
+        }
+    }
+
+    private Release released(RunOutcome outcome, @Nullable Throwable failure) {
+        return new Release(
+                name(),
+                key(),
+                fence(),
+                outcome,
+                failure == null ? null : failure.getClass().getName(),
+                terms.minHold(),
+                outcome == RunOutcome.SUCCEEDED ? terms.version() : null);
+    }
+
+    private Tenure now() {
+        return tenure.get();
+    }
+
+    /**
+     * On what terms the lock is held.
+     *
+     * @param giveUpAt {@link System#nanoTime()} at which {@code maxHold} is over; null: never
+     */
+    record Terms(
+            String name,
+            long key,
+            LockStrategy strategy,
+            Duration lease,
+            @Nullable Duration minHold,
+            @Nullable Long giveUpAt,
+            OnLost onLost,
+            @Nullable String version) {}
+
+    @Override
+    public String toString() {
+        Tenure t = now();
+        return "LockHandle[" + name() + ", fence " + t.fence() + ", " + t.phase() + "]";
+    }
+}

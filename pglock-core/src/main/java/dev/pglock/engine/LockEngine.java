@@ -1,0 +1,492 @@
+package dev.pglock.engine;
+
+import dev.pglock.Denial;
+import dev.pglock.DenialReason;
+import dev.pglock.LockAttempt;
+import dev.pglock.LockHandle;
+import dev.pglock.LockInfo;
+import dev.pglock.LockListener;
+import dev.pglock.LockNames;
+import dev.pglock.LockNotAcquiredException;
+import dev.pglock.LockRegistry;
+import dev.pglock.LockRequest;
+import dev.pglock.LockStorageException;
+import dev.pglock.LockStrategy;
+import dev.pglock.LockTimeoutException;
+import dev.pglock.LossReason;
+import dev.pglock.OnLost;
+import dev.pglock.RunOutcome;
+import dev.pglock.store.Claim;
+import dev.pglock.store.ClaimAnswer;
+import dev.pglock.store.KeyDerivation;
+import dev.pglock.store.LockStore;
+import dev.pglock.store.Release;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The registry of one replica over one or more stores. Thread-safe. It starts its threads with the first grant; all are
+ * daemons named {@code pglock-*}.
+ *
+ * <pre>{@code
+ * LockEngine registry = LockEngine.builder(EngineSettings.defaults("orders", "pod-1", LockStrategy.LEASE))
+ *         .store(store)
+ *         .build();
+ * }</pre>
+ */
+public final class LockEngine implements LockRegistry, AutoCloseable {
+
+    private static final Logger log = LoggerFactory.getLogger(LockEngine.class);
+    private static final long LEAST_PAUSE = TimeUnit.MILLISECONDS.toNanos(50);
+    private static final long GREATEST_PAUSE = TimeUnit.SECONDS.toNanos(1);
+    private static final long SWEEP_EVERY = TimeUnit.HOURS.toNanos(1);
+    private static final long IDLE_POLL_MILLIS = 20;
+    private static final long LAST_WAIT_MILLIS = 500;
+
+    private final EngineSettings settings;
+    private final KeyDerivation keys;
+    private final UnaryOperator<LockRequest> overrides;
+    private final Listeners listeners;
+    private final Map<LockStrategy, Tenures> tenures = new EnumMap<>(LockStrategy.class);
+    private final LocalTable local = new LocalTable();
+    private final Gate gate = new Gate();
+    private final ThreadPoolExecutor callbacks;
+    private final Pulse sweeper;
+
+    private LockEngine(Builder builder) {
+        this.settings = builder.settings;
+        this.keys = builder.keys;
+        this.overrides = builder.overrides;
+        this.listeners = new Listeners(builder.listeners);
+        this.callbacks = callbackThreads();
+        for (LockStore store : builder.stores) {
+            tenures.put(
+                    store.strategy(),
+                    new Tenures(store, settings.label(), settings.heartbeatInterval(), listeners, callbacks));
+        }
+        if (!tenures.containsKey(settings.strategy())) {
+            throw new IllegalArgumentException("There is no store for the strategy " + settings.strategy());
+        }
+        this.sweeper = new Pulse("pglock-sweeper") {
+            @Override
+            Long beat(long now) {
+                sweep();
+                return System.nanoTime() + SWEEP_EVERY;
+            }
+        };
+        // Replicas that start together do not sweep together.
+        sweeper.wakeBy(System.nanoTime() + ThreadLocalRandom.current().nextLong(SWEEP_EVERY / 12, SWEEP_EVERY));
+    }
+
+    /**
+     * Begins a registry.
+     *
+     * @param settings the defaults
+     * @return a builder
+     */
+    public static Builder builder(EngineSettings settings) {
+        return new Builder(settings);
+    }
+
+    // ---- taking locks
+
+    @Override
+    public LockAttempt attempt(LockRequest request) {
+        Asked asked = resolve(request);
+        if (!gate.isOpen()) {
+            return denied(Denial.of(asked.name(), DenialReason.STOPPING));
+        }
+        LocalTable.Permit permit = local.tryEnter(asked.name());
+        return permit == null
+                ? denied(local.denial(asked.name(), settings.label()))
+                : claimOnce(asked, permit);
+    }
+
+    @Override
+    public LockHandle acquire(LockRequest request) throws InterruptedException {
+        Asked asked = resolve(request);
+        Deadline deadline = Deadline.in(asked.waitTimeout());
+        if (Thread.interrupted()) {
+            throw new InterruptedException();
+        }
+        LocalTable.Permit permit = local.enter(asked.name(), deadline, gate::isOpen);
+        if (permit == null) {
+            throw notAcquired(local.denial(asked.name(), settings.label()), deadline);
+        }
+        boolean granted = false;
+        try {
+            LockHandle lock = claimUntil(asked, permit, deadline);
+            granted = true;
+            return lock;
+        } finally {
+            if (!granted) {
+                permit.giveBack();
+            }
+        }
+    }
+
+    private LockAttempt claimOnce(Asked asked, LocalTable.Permit permit) {
+        boolean granted = false;
+        try {
+            LockAttempt attempt = claim(asked, permit);
+            granted = attempt instanceof LockAttempt.Granted;
+            return attempt;
+        } finally {
+            if (!granted) {
+                permit.giveBack();
+            }
+        }
+    }
+
+    /** Asks until it is granted or the time is over. Between two questions nothing is held but the local permit. */
+    private LockHandle claimUntil(Asked asked, LocalTable.Permit permit, Deadline deadline)
+            throws InterruptedException {
+        long pause = LEAST_PAUSE;
+        for (boolean first = true; ; first = false) {
+            Denial denial = null;
+            LockStorageException failure = null;
+            if (!gate.isOpen()) {
+                throw new LockNotAcquiredException(Denial.of(asked.name(), DenialReason.STOPPING));
+            }
+            try {
+                LockAttempt attempt = claim(asked, permit);
+                if (attempt instanceof LockAttempt.Granted granted) {
+                    return granted.lock();
+                }
+                denial = ((LockAttempt.Denied) attempt).denial();
+            } catch (LockStorageException e) {
+                // Whoever waits already survives a short outage; whoever has just come is told at once.
+                if (first) {
+                    throw e;
+                }
+                failure = e;
+            }
+            if (denial != null && denial.reason() == DenialReason.DONE) {
+                throw new LockNotAcquiredException(denial);
+            }
+            if (deadline.isOver()) {
+                throw failure != null || denial == null ? orElse(failure, asked) : notAcquired(denial, deadline);
+            }
+            gate.pause(deadline.remaining(pauseAfter(denial, pause)));
+            pause = Math.min(GREATEST_PAUSE, pause * 2);
+        }
+    }
+
+    private static LockStorageException orElse(@Nullable LockStorageException failure, Asked asked) {
+        return failure != null ? failure : new LockStorageException("Lock '" + asked.name() + "' gave no answer", null);
+    }
+
+    /** Until the holder's expiry where that is near, otherwise a growing pause; never all waiters at one instant. */
+    private static long pauseAfter(@Nullable Denial denial, long pause) {
+        long jitter = ThreadLocalRandom.current().nextLong(pause / 4 + 1);
+        Duration expiresIn = denial == null ? null : denial.expiresIn();
+        if (expiresIn == null || expiresIn.toNanos() > pause) {
+            return pause + jitter;
+        }
+        return Math.max(LEAST_PAUSE, expiresIn.toNanos()) + jitter;
+    }
+
+    private LockAttempt claim(Asked asked, LocalTable.Permit permit) {
+        Tenures home = asked.home();
+        long sentAt = System.nanoTime();
+        ClaimAnswer answer = home.outage().observe(() -> home.store()
+                .claim(new Claim(
+                        asked.name(), asked.key(), asked.lease(), asked.request().version(), asked.request().data())));
+        if (answer instanceof ClaimAnswer.Denied denied) {
+            return denied(denied.denial());
+        }
+        ClaimAnswer.Granted granted = (ClaimAnswer.Granted) answer;
+        Tenure tenure =
+                Tenure.granted(granted.fence(), granted.acquiredAt(), granted.expiresAt(), sentAt, asked.lease());
+        if (!tenure.isTrusted(System.nanoTime())) {
+            throw tooLate(asked, granted);
+        }
+        HeldLock lock = new HeldLock(asked.terms(sentAt), home, permit, tenure);
+        permit.heldBy(lock);
+        home.add(lock);
+        log.debug("Lock '{}' (fence {}) was acquired", lock.name(), lock.fence());
+        return new LockAttempt.Granted(lock);
+    }
+
+    /** Granted, but told so late that it cannot be trusted: it is given back, unused. */
+    private static LockStorageException tooLate(Asked asked, ClaimAnswer.Granted granted) {
+        LockStorageException tooLate = new LockStorageException(
+                "The grant of lock '" + asked.name() + "' was answered later than its lease of "
+                        + asked.lease().toMillis() + " ms can be trusted; raise the lease duration if that goes on",
+                null);
+        try {
+            boolean ignored = asked.home()
+                    .store()
+                    .release(new Release(
+                            asked.name(), asked.key(), granted.fence(), RunOutcome.LOST, null, null, null));
+        } catch (LockStorageException e) {
+            tooLate.addSuppressed(e);
+        }
+        return tooLate;
+    }
+
+    private LockAttempt denied(Denial denial) {
+        log.debug("Lock '{}' was not acquired: {}", denial.name(), denial.describe());
+        listeners.tell(l -> l.denied(denial));
+        return new LockAttempt.Denied(denial);
+    }
+
+    private LockNotAcquiredException notAcquired(Denial denial, Deadline deadline) {
+        return gate.isOpen()
+                ? new LockTimeoutException(denial, Duration.ofNanos(deadline.elapsed()))
+                : new LockNotAcquiredException(Denial.of(denial.name(), DenialReason.STOPPING));
+    }
+
+    private Asked resolve(LockRequest asked) {
+        LockRequest request = overrides.apply(asked);
+        LockStrategy strategy = Objects.requireNonNullElse(request.strategy(), settings.strategy());
+        Tenures home = tenures.get(strategy);
+        if (home == null) {
+            throw new IllegalArgumentException("Lock '" + request.name() + "' asks for the strategy " + strategy
+                    + ", but this registry has only " + tenures.keySet());
+        }
+        Duration lease = Objects.requireNonNullElse(request.leaseDuration(), settings.leaseDuration());
+        return new Asked(
+                request,
+                keys.key(settings.namespace(), request.name()),
+                home,
+                EngineSettings.checkLease(lease),
+                Objects.requireNonNullElse(request.waitTimeout(), settings.waitTimeout()),
+                request.maxHold() != null ? request.maxHold() : settings.maxHold(),
+                Objects.requireNonNullElse(request.onLost(), settings.onLost()));
+    }
+
+    /** A request with all that it left open filled in. */
+    private record Asked(
+            LockRequest request,
+            long key,
+            Tenures home,
+            Duration lease,
+            Duration waitTimeout,
+            @Nullable Duration maxHold,
+            OnLost onLost) {
+
+        String name() {
+            return request.name();
+        }
+
+        HeldLock.Terms terms(long sentAt) {
+            return new HeldLock.Terms(
+                    name(),
+                    key,
+                    home.store().strategy(),
+                    lease,
+                    request.minHold(),
+                    maxHold == null ? null : sentAt + maxHold.toNanos(),
+                    onLost,
+                    request.version());
+        }
+    }
+
+    // ---- looking, and operators
+
+    @Override
+    public Optional<LockInfo> find(String name) {
+        String normal = LockNames.normalise(name);
+        return inOrder().stream()
+                .flatMap(t -> t.outage().observe(() -> t.store().find(normal)).stream())
+                .findFirst();
+    }
+
+    @Override
+    public List<LockInfo> findAll() {
+        return inOrder().stream()
+                .flatMap(t -> t.outage().observe(() -> t.store().findAll()).stream())
+                .sorted(Comparator.comparing(LockInfo::name))
+                .toList();
+    }
+
+    @Override
+    public boolean forceRelease(String name, String reason, boolean now) {
+        String normal = LockNames.normalise(name);
+        boolean ended = false;
+        for (Tenures t : inOrder()) {
+            ended |= t.outage().observe(() -> t.store().forceRelease(normal, now));
+        }
+        log.warn(
+                "Lock '{}' was released by force, {}: {}; reason given: {}",
+                normal,
+                now ? "at once" : "others wait until the old holder's trust has ended",
+                ended ? "the holder is told at its next heartbeat" : "nobody held it",
+                reason);
+        return ended;
+    }
+
+    /** The registry's own strategy first. */
+    private List<Tenures> inOrder() {
+        List<Tenures> all = new ArrayList<>(tenures.values());
+        all.sort(Comparator.comparing(t -> t.store().strategy() != settings.strategy()));
+        return all;
+    }
+
+    private void sweep() {
+        for (Tenures t : tenures.values()) {
+            try {
+                t.outage().observe(() -> {
+                    t.store().sweep();
+                    return true;
+                });
+            } catch (LockStorageException e) {
+                log.debug("The sweep of the {} locks failed and is tried again later", t.store().strategy(), e);
+            }
+        }
+    }
+
+    // ---- stopping
+
+    /** Takes locks again after a {@link #stop}. */
+    public void start() {
+        gate.open();
+    }
+
+    /**
+     * Takes no new locks, and waits for the bodies that run. Heartbeats go on.
+     *
+     * @param grace how long to wait at most
+     * @return whether nothing is held any more
+     */
+    public boolean stop(Duration grace) {
+        gate.close();
+        Deadline deadline = Deadline.in(grace);
+        boolean interrupted = false;
+        while (!local.isIdle() && !deadline.isOver() && !interrupted) {
+            interrupted = !sleep(IDLE_POLL_MILLIS);
+        }
+        return local.isIdle();
+    }
+
+    /** Interrupts the bodies that still run. Their locks stay theirs until they have ended. */
+    public void interruptBodies() {
+        tenures.values().forEach(t -> t.held().forEach(HeldLock::interruptBody));
+    }
+
+    /**
+     * Whether this registry takes locks.
+     *
+     * @return false after a {@link #stop} or {@link #close}
+     */
+    public boolean isRunning() {
+        return gate.isOpen();
+    }
+
+    /**
+     * Ends the registry for good: takes no new locks, interrupts the bodies that still run, gives them a moment to end,
+     * and stops heartbeats and connections. The lock of a body that runs on is kept, never released: it ends by its
+     * expiry. Idempotent; takes some seconds at most.
+     */
+    @Override
+    public void close() {
+        gate.close();
+        if (!local.isIdle()) {
+            interruptBodies();
+            stop(Duration.ofMillis(LAST_WAIT_MILLIS));
+        }
+        tenures.values().forEach(t -> t.held().forEach(lock -> lock.lose(LossReason.CLOSED)));
+        sweeper.stop(LAST_WAIT_MILLIS);
+        tenures.values().forEach(Tenures::close);
+        callbacks.shutdown();
+    }
+
+    private static boolean sleep(long millis) {
+        try {
+            Thread.sleep(millis);
+            return true;
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return false;
+        }
+    }
+
+    private static ThreadPoolExecutor callbackThreads() {
+        ThreadPoolExecutor pool = new ThreadPoolExecutor(
+                4, 4, 5, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), r -> Threads.daemon("pglock-callback", r));
+        pool.allowCoreThreadTimeOut(true);
+        return pool;
+    }
+
+    /** Builds a {@link LockEngine}. */
+    public static final class Builder {
+
+        private final EngineSettings settings;
+        private final List<LockStore> stores = new ArrayList<>();
+        private final List<LockListener> listeners = new ArrayList<>();
+        private KeyDerivation keys = KeyDerivation.SHA256;
+        private UnaryOperator<LockRequest> overrides = UnaryOperator.identity();
+
+        private Builder(EngineSettings settings) {
+            this.settings = settings;
+        }
+
+        /**
+         * Adds a store. It is closed with the registry.
+         *
+         * @param store at most one per strategy
+         * @return this
+         */
+        public Builder store(LockStore store) {
+            stores.add(store);
+            return this;
+        }
+
+        /**
+         * Adds a listener.
+         *
+         * @param listener told of everything that happens to the locks of this registry
+         * @return this
+         */
+        public Builder listener(LockListener listener) {
+            listeners.add(listener);
+            return this;
+        }
+
+        /**
+         * Replaces the derivation of advisory keys. All replicas must have the same.
+         *
+         * @param derivation by default {@link KeyDerivation#SHA256}
+         * @return this
+         */
+        public Builder keys(KeyDerivation derivation) {
+            keys = derivation;
+            return this;
+        }
+
+        /**
+         * Sets what is applied to every request before it is carried out: configuration that wins over the program.
+         *
+         * @param operator must be pure
+         * @return this
+         */
+        public Builder overrides(UnaryOperator<LockRequest> operator) {
+            overrides = operator;
+            return this;
+        }
+
+        /**
+         * Builds the registry, ready to take locks. Opens no connection.
+         *
+         * @return the registry
+         */
+        public LockEngine build() {
+            return new LockEngine(this);
+        }
+    }
+}

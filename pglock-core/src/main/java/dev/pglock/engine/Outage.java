@@ -1,0 +1,69 @@
+package dev.pglock.engine;
+
+import dev.pglock.LockStorageException;
+import dev.pglock.LockStrategy;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Notices the beginning and the end of an outage of one store: one WARN and one INFO, however many attempts fail. */
+final class Outage {
+
+    private static final Logger log = LoggerFactory.getLogger(Outage.class);
+
+    private final LockStrategy strategy;
+    private final Listeners listeners;
+
+    /** When the outage began; null while the database works. */
+    private final AtomicReference<@Nullable Long> since = new AtomicReference<>();
+
+    Outage(LockStrategy strategy, Listeners listeners) {
+        this.strategy = strategy;
+        this.listeners = listeners;
+    }
+
+    /** Asks the store, and takes note of whether it answers. */
+    <T> T observe(Supplier<T> question) {
+        T answer;
+        try {
+            answer = question.get();
+        } catch (LockStorageException e) {
+            began(e);
+            throw e;
+        }
+        ended();
+        return answer;
+    }
+
+    private void began(LockStorageException cause) {
+        if (since.compareAndSet(null, System.nanoTime())) {
+            log.warn(
+                    "The database of the {} locks fails: nothing that needs a lock runs here until it works again. {}",
+                    strategy,
+                    describe(cause));
+            listeners.tell(l -> l.outageBegan(strategy, cause));
+        } else {
+            log.debug("The database of the {} locks still fails: {}", strategy, describe(cause));
+        }
+    }
+
+    private void ended() {
+        if (since.get() == null) {
+            return;
+        }
+        Long began = since.getAndSet(null);
+        if (began != null) {
+            Duration lasted = Duration.ofNanos(System.nanoTime() - began);
+            log.info("The database of the {} locks works again after {} ms", strategy, lasted.toMillis());
+            listeners.tell(l -> l.outageEnded(strategy, lasted));
+        }
+    }
+
+    private static String describe(LockStorageException e) {
+        Throwable cause = e.getCause();
+        return cause == null || cause.getMessage() == null ? e.getMessage() : e.getMessage() + ": " + cause.getMessage();
+    }
+}

@@ -1,0 +1,157 @@
+package dev.pglock.engine;
+
+import dev.pglock.LockStorageException;
+import dev.pglock.LossReason;
+import dev.pglock.RunOutcome;
+import dev.pglock.store.LockStore;
+import dev.pglock.store.Release;
+import dev.pglock.store.Renewal;
+import dev.pglock.store.RenewalAnswer;
+import java.time.Duration;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** All tenures of this replica in one store, with the two threads that look after them. */
+final class Tenures {
+
+    private static final Logger log = LoggerFactory.getLogger(Tenures.class);
+    private static final int CHANGE_ATTEMPTS = 4;
+
+    private final LockStore store;
+    private final String label;
+    private final Outage outage;
+    private final Listeners listeners;
+    private final Executor callbacks;
+    private final Set<HeldLock> held = ConcurrentHashMap.newKeySet();
+    private final Heartbeat heartbeat;
+    private final Watchdog watchdog;
+
+    Tenures(
+            LockStore store,
+            String label,
+            @Nullable Duration heartbeatInterval,
+            Listeners listeners,
+            Executor callbacks) {
+        this.store = store;
+        this.label = label;
+        this.listeners = listeners;
+        this.callbacks = callbacks;
+        this.outage = new Outage(store.strategy(), listeners);
+        this.heartbeat = new Heartbeat("pglock-heartbeat", store, outage, held, heartbeatInterval);
+        this.watchdog = new Watchdog("pglock-watchdog", held);
+    }
+
+    LockStore store() {
+        return store;
+    }
+
+    Outage outage() {
+        return outage;
+    }
+
+    void add(HeldLock lock) {
+        held.add(lock);
+        heartbeat.wakeBy(System.nanoTime() + heartbeat.interval(lock.lease()));
+        watchdog.wakeBy(lock.deadline());
+        listeners.tell(l -> l.acquired(lock));
+    }
+
+    /** No heartbeat and no watchdog for it any more. */
+    void forget(HeldLock lock) {
+        held.remove(lock);
+    }
+
+    List<HeldLock> held() {
+        return List.copyOf(held);
+    }
+
+    boolean release(HeldLock lock, Release release) {
+        return outage.observe(() -> store.release(release));
+    }
+
+    /** Extends a tenure or replaces its payload, on the caller's thread. */
+    void change(HeldLock lock, Renewal renewal) {
+        long pause = TimeUnit.MILLISECONDS.toMillis(100);
+        for (int attempt = 1; ; attempt++) {
+            long sentAt = System.nanoTime();
+            Duration budget = Duration.ofNanos(heartbeat.interval(lock.lease()));
+            RenewalAnswer answer = outage.observe(
+                            () -> store.renew(List.of(renewal), budget, LockStore.Caller.HOLDER))
+                    .get(0);
+            Heartbeat.apply(answer, lock, sentAt, renewal.lease());
+            lock.ensureHeld();
+            if (answer.result() == RenewalAnswer.Result.RENEWED) {
+                watchdog.wakeBy(lock.deadline());
+                return;
+            }
+            if (attempt == CHANGE_ATTEMPTS) {
+                throw new LockStorageException(
+                        "Lock '" + lock.name() + "' could not be changed: somebody else keeps its row locked", null);
+            }
+            try {
+                Thread.sleep(pause);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new LockStorageException("Interrupted while changing lock '" + lock.name() + "'", e);
+            }
+            pause *= 2;
+        }
+    }
+
+    void callBack(HeldLock lock, Runnable action) {
+        Runnable guarded = () -> {
+            try {
+                action.run();
+            } catch (RuntimeException e) {
+                log.warn("A loss callback of lock '{}' failed", lock.name(), e);
+            }
+        };
+        try {
+            callbacks.execute(guarded);
+        } catch (RejectedExecutionException e) {
+            // The registry is closed, its threads are gone; the holder is told all the same.
+            guarded.run();
+        }
+    }
+
+    void reportLoss(HeldLock lock, LossReason reason, boolean interrupts) {
+        String next = interrupts ? "its body is being interrupted" : "nobody is interrupted";
+        if (reason == LossReason.CLOSED) {
+            log.warn(
+                    "Lock '{}' (fence {}) is still held by a body of '{}' that has not ended: it stays closed until it "
+                            + "expires; {}",
+                    lock.name(),
+                    lock.fence(),
+                    label,
+                    next);
+        } else {
+            log.error(
+                    "Lock '{}' (fence {}) was lost by '{}': {}. Another replica may be granted it from now on; {}",
+                    lock.name(),
+                    lock.fence(),
+                    label,
+                    HeldLock.describe(reason),
+                    next);
+        }
+        listeners.tell(l -> l.lost(lock, reason));
+    }
+
+    void reportRelease(HeldLock lock, RunOutcome outcome) {
+        log.debug("Lock '{}' (fence {}) was released, {}", lock.name(), lock.fence(), outcome);
+        listeners.tell(l -> l.released(lock, outcome));
+    }
+
+    /** Heartbeats are the last thing to stop, then the connections. */
+    void close() {
+        heartbeat.stop(TimeUnit.SECONDS.toMillis(2));
+        watchdog.stop(TimeUnit.SECONDS.toMillis(1));
+        store.close();
+    }
+}

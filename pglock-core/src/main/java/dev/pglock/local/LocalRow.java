@@ -1,0 +1,69 @@
+package dev.pglock.local;
+
+import dev.pglock.LastRun;
+import dev.pglock.LockInfo;
+import dev.pglock.LockState;
+import dev.pglock.LockStrategy;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.UUID;
+import org.jspecify.annotations.Nullable;
+
+/** One lock in memory, with the columns of the lease table. Guarded by its {@link LocalSpace}. */
+final class LocalRow {
+
+    @Nullable UUID holder;
+    @Nullable String holderLabel;
+    long fence;
+    Instant acquiredAt = Instant.EPOCH;
+    Instant expiresAt = Instant.EPOCH;
+    @Nullable Instant holdUntil;
+    @Nullable String data;
+    @Nullable LastRun lastRun;
+    final Set<String> completed = new HashSet<>();
+
+    boolean isLive(Instant now) {
+        return holder != null && expiresAt.isAfter(now);
+    }
+
+    boolean isOnHold(Instant now) {
+        return holdUntil != null && holdUntil.isAfter(now);
+    }
+
+    boolean belongsTo(UUID asker, long askedFence) {
+        return asker.equals(holder) && fence == askedFence;
+    }
+
+    /** Whether nothing would be forgotten with this row but its last run, and that ended before the moment. */
+    boolean isForgettable(Instant now, Duration retention) {
+        return holder == null
+                && !isOnHold(now)
+                && completed.isEmpty()
+                && data == null
+                && (lastRun == null || lastRun.finishedAt().isBefore(now.minus(retention)));
+    }
+
+    LockInfo info(String name, Instant now) {
+        LockState state = isLive(now)
+                ? LockState.HELD
+                : isOnHold(now) ? LockState.HOLD : holder != null ? LockState.EXPIRED : LockState.FREE;
+        Instant until =
+                switch (state) {
+                    case HELD, EXPIRED -> expiresAt;
+                    case HOLD -> holdUntil;
+                    case FREE, PAUSED -> null;
+                };
+        return new LockInfo(
+                name,
+                LockStrategy.LOCAL,
+                state,
+                holder == null ? null : holderLabel,
+                fence,
+                acquiredAt,
+                until,
+                data,
+                lastRun);
+    }
+}

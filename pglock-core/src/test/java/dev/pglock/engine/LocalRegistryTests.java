@@ -1,0 +1,17 @@
+package dev.pglock.engine;
+
+import dev.pglock.local.LocalSpace;
+import dev.pglock.local.LocalStore;
+import dev.pglock.store.LockStore;
+import dev.pglock.store.StoreIdentity;
+import java.time.Duration;
+
+class LocalRegistryTests extends LockRegistryContract {
+
+    private final LocalSpace space = new LocalSpace();
+
+    @Override
+    LockStore newStore(StoreIdentity identity, Duration lease) {
+        return new LocalStore(identity, space);
+    }
+}

@@ -1,0 +1,600 @@
+package dev.pglock.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.awaitility.Awaitility.await;
+
+import dev.pglock.DenialReason;
+import dev.pglock.LockAttempt;
+import dev.pglock.LockContext;
+import dev.pglock.LockHandle;
+import dev.pglock.LockInfo;
+import dev.pglock.LockListener;
+import dev.pglock.LockLostException;
+import dev.pglock.LockNotAcquiredException;
+import dev.pglock.LockRegistry;
+import dev.pglock.LockRequest;
+import dev.pglock.LockState;
+import dev.pglock.LockStorageException;
+import dev.pglock.LockTimeoutException;
+import dev.pglock.LossReason;
+import dev.pglock.OnLost;
+import dev.pglock.RunOutcome;
+import dev.pglock.store.LockStore;
+import dev.pglock.store.StoreIdentity;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/**
+ * What a registry promises, whatever store it stands on. Two registries over one storage are two replicas; leases last
+ * two seconds and are renewed every 300 ms.
+ */
+abstract class LockRegistryContract {
+
+    static final Duration LEASE = Duration.ofSeconds(2);
+    static final Duration HEARTBEAT = Duration.ofMillis(300);
+
+    private final String namespace = "contract-" + UUID.randomUUID();
+    private final List<LockEngine> engines = new ArrayList<>();
+    private final ExecutorService threads = Executors.newCachedThreadPool();
+    final List<String> events = new CopyOnWriteArrayList<>();
+
+    private FaultyStore storeA;
+    private LockEngine a;
+    private LockEngine b;
+
+    /** Another replica's store over the same storage. */
+    abstract LockStore newStore(StoreIdentity identity, Duration lease);
+
+    @BeforeEach
+    void startTwoReplicas() {
+        storeA = new FaultyStore(newStore(StoreIdentity.random(namespace, "A"), LEASE));
+        a = engine(storeA, "A");
+        b = engine(newStore(StoreIdentity.random(namespace, "B"), LEASE), "B");
+    }
+
+    private LockEngine engine(LockStore store, String label) {
+        LockEngine engine = LockEngine.builder(
+                        EngineSettings.defaults(namespace, label, store.strategy()).withLease(LEASE, HEARTBEAT))
+                .store(store)
+                .listener(new Recorder(label))
+                .build();
+        engines.add(engine);
+        return engine;
+    }
+
+    @AfterEach
+    void stopReplicas() {
+        engines.forEach(LockEngine::close);
+        threads.shutdownNow();
+    }
+
+    private final class Recorder implements LockListener {
+
+        private final String label;
+
+        Recorder(String label) {
+            this.label = label;
+        }
+
+        @Override
+        public void lost(LockHandle lock, LossReason reason) {
+            events.add(label + " lost " + lock.name() + " " + reason);
+            throw new IllegalStateException("a listener that throws changes nothing");
+        }
+
+        @Override
+        public void released(LockHandle lock, RunOutcome outcome) {
+            events.add(label + " released " + lock.name() + " " + outcome);
+        }
+
+        @Override
+        public void outageBegan(dev.pglock.LockStrategy strategy, LockStorageException cause) {
+            events.add(label + " outage began");
+        }
+
+        @Override
+        public void outageEnded(dev.pglock.LockStrategy strategy, Duration lasted) {
+            events.add(label + " outage ended");
+        }
+    }
+
+    private static LockHandle granted(LockRegistry registry, LockRequest request) {
+        return registry.tryAcquire(request).orElseThrow();
+    }
+
+    private static LockHandle granted(LockRegistry registry, String name) {
+        return granted(registry, LockRequest.of(name));
+    }
+
+    private static DenialReason denied(LockRegistry registry, LockRequest request) {
+        assertThat(registry.attempt(request)).isInstanceOf(LockAttempt.Denied.class);
+        return ((LockAttempt.Denied) registry.attempt(request)).denial().reason();
+    }
+
+    private static DenialReason denied(LockRegistry registry, String name) {
+        return denied(registry, LockRequest.of(name));
+    }
+
+    @Test
+    void aNameIsHeldByOneReplicaAtATime() {
+        LockHandle lock = granted(a, "n");
+        assertThat(denied(b, "n")).isEqualTo(DenialReason.HELD);
+        assertThat(lock.release()).isTrue();
+        LockHandle next = granted(b, "n");
+        assertThat(next.fence()).isGreaterThan(lock.fence());
+        assertThat(next.release()).isTrue();
+    }
+
+    @Test
+    void aDenialTellsWhoHoldsTheLockAndForHowLong() {
+        LockHandle lock = granted(a, "n");
+        LockAttempt.Denied denied = (LockAttempt.Denied) b.attempt(LockRequest.of("n"));
+        assertThat(denied.denial().holder()).isEqualTo("A");
+        assertThat(denied.denial().fence()).isEqualTo(lock.fence());
+        assertThat(denied.denial().expiresIn()).isPositive().isLessThanOrEqualTo(LEASE);
+    }
+
+    @Test
+    void insideOneReplicaANameIsHeldOnceWithoutAskingTheDatabase() {
+        LockHandle lock = granted(a, "n");
+        int claims = storeA.claims.get();
+        LockAttempt.Denied denied = (LockAttempt.Denied) a.attempt(LockRequest.of("n"));
+        assertThat(denied.denial().reason()).isEqualTo(DenialReason.HELD);
+        assertThat(denied.denial().holder()).isEqualTo("A");
+        assertThat(storeA.claims).hasValue(claims);
+        lock.close();
+        granted(a, "n").close();
+    }
+
+    @Test
+    void heartbeatsKeepALockForLongerThanItsLease() {
+        LockHandle lock = granted(a, "n");
+        Instant first = lock.expiresAt();
+        await().during(Duration.ofSeconds(3))
+                .atMost(Duration.ofSeconds(6))
+                .pollInterval(Duration.ofMillis(100))
+                .until(() -> lock.isHeld() && b.tryAcquire(LockRequest.of("n")).isEmpty());
+        assertThat(lock.expiresAt()).isAfter(first.plusSeconds(2));
+        assertThat(lock.release()).isTrue();
+        assertThat(events).containsExactly("A released n SUCCEEDED");
+    }
+
+    @Test
+    void oneFailedHeartbeatIsRetriedAndLosesNothing() {
+        LockHandle lock = granted(a, "n");
+        storeA.failRenewals = true;
+        int before = storeA.renewStatements.get();
+        await().until(() -> storeA.renewStatements.get() >= before + 2);
+        storeA.failRenewals = false;
+        Instant expiry = lock.expiresAt();
+        await().atMost(Duration.ofSeconds(2)).until(() -> lock.expiresAt().isAfter(expiry));
+        assertThat(lock.isHeld()).isTrue();
+        assertThat(events).containsExactly("A outage began", "A outage ended");
+    }
+
+    @Test
+    void aHolderThatCannotRenewKnowsItsLossBeforeAnotherIsGranted() throws Exception {
+        AtomicInteger interrupts = new AtomicInteger();
+        AtomicReference<Long> lostAt = new AtomicReference<>();
+        CountDownLatch running = new CountDownLatch(1);
+        LockHandle lock = granted(a, "n");
+        lock.onLost(() -> lostAt.compareAndSet(null, System.nanoTime()));
+        Future<String> body = threads.submit(() -> lock.execute(() -> {
+            running.countDown();
+            while (lock.isHeld()) {
+                try {
+                    Thread.sleep(10);
+                } catch (InterruptedException e) {
+                    interrupts.incrementAndGet();
+                }
+            }
+            try {
+                Thread.sleep(200);
+            } catch (InterruptedException e) {
+                interrupts.incrementAndGet();
+            }
+            return "a result that comes all the same";
+        }));
+        running.await();
+        storeA.renewalsHang = new CountDownLatch(1);
+        try {
+            LockHandle next = b.acquire(LockRequest.of("n").waitTimeout(Duration.ofSeconds(10)));
+            long grantedAt = System.nanoTime();
+            assertThat(lock.isHeld()).isFalse();
+            assertThat(lostAt.get()).isNotNull().isLessThan(grantedAt);
+            assertThat(body.get(5, TimeUnit.SECONDS)).isEqualTo("a result that comes all the same");
+            assertThat(interrupts).hasValue(1);
+            assertThat(events).contains("A lost n EXPIRED").doesNotContain("A released n SUCCEEDED");
+            assertThat(next.isHeld()).isTrue();
+            assertThatExceptionOfType(LockLostException.class).isThrownBy(lock::ensureHeld);
+        } finally {
+            storeA.renewalsHang.countDown();
+        }
+    }
+
+    @Test
+    void anAnswerThatComesAfterTheTrustHasEndedRevivesNothing() {
+        LockHandle lock = granted(a, "n");
+        CountDownLatch hang = new CountDownLatch(1);
+        storeA.renewalsHang = hang;
+        await().atMost(Duration.ofSeconds(4)).until(() -> !lock.isHeld());
+        int statements = storeA.renewStatements.get();
+        storeA.renewalsHang = null;
+        hang.countDown();
+        LockHandle other = granted(a, "other");
+        await().atMost(Duration.ofSeconds(4)).until(() -> storeA.renewStatements.get() > statements);
+        assertThat(lock.isHeld()).isFalse();
+        assertThat(other.isHeld()).isTrue();
+    }
+
+    @Test
+    void aLateReleaseNeverFreesTheNextHolder() throws Exception {
+        LockHandle lock = granted(a, "n");
+        storeA.failRenewals = true;
+        LockHandle next = b.acquire(LockRequest.of("n").waitTimeout(Duration.ofSeconds(10)));
+        assertThat(lock.release()).isFalse();
+        assertThat(next.isHeld()).isTrue();
+        LockEngine c = engine(newStore(StoreIdentity.random(namespace, "C"), LEASE), "C");
+        assertThat(denied(c, "n")).isEqualTo(DenialReason.HELD);
+        assertThat(next.release()).isTrue();
+    }
+
+    @Test
+    void aLostNameStaysTakenInsideTheProcessUntilItsBodyHasEnded() {
+        LockHandle lock = granted(a, LockRequest.of("n").onLost(OnLost.CONTINUE));
+        storeA.failRenewals = true;
+        await().atMost(Duration.ofSeconds(4)).until(() -> !lock.isHeld());
+        storeA.failRenewals = false;
+        assertThat(denied(a, "n")).isEqualTo(DenialReason.HELD);
+        lock.close();
+        await().atMost(Duration.ofSeconds(4))
+                .until(() -> a.tryAcquire(LockRequest.of("n")).isPresent());
+    }
+
+    @Test
+    void aBodyThatHangsLosesItsLockAfterMaxHold() throws Exception {
+        CompletableFuture<Long> interruptedAfter = new CompletableFuture<>();
+        long begin = System.nanoTime();
+        LockRequest request = LockRequest.of("n").maxHold(Duration.ofMillis(700));
+        threads.submit(() -> granted(a, request).execute(() -> {
+            try {
+                Thread.sleep(60_000);
+            } catch (InterruptedException e) {
+                interruptedAfter.complete(System.nanoTime() - begin);
+            }
+            return null;
+        }));
+        assertThat(interruptedAfter.get(5, TimeUnit.SECONDS)).isGreaterThanOrEqualTo(700_000_000L);
+        LockHandle next = b.acquire(LockRequest.of("n").waitTimeout(Duration.ofSeconds(5)));
+        assertThat(next.isHeld()).isTrue();
+        assertThat(events).contains("A lost n MAX_HOLD");
+    }
+
+    @Test
+    void aLockIsKeptForItsMinimumHoldWithoutItsHolder() throws Exception {
+        Duration minHold = Duration.ofMillis(1500);
+        long begin = System.nanoTime();
+        assertThat(a.runOnce(LockRequest.of("n").minHold(minHold), () -> {})).isTrue();
+        assertThat(denied(b, "n")).isEqualTo(DenialReason.HOLD);
+        assertThat(denied(a, "n")).isEqualTo(DenialReason.HOLD);
+        assertThat(b.find("n").orElseThrow().state()).isEqualTo(LockState.HOLD);
+        b.acquire(LockRequest.of("n").waitTimeout(Duration.ofSeconds(5))).close();
+        assertThat(Duration.ofNanos(System.nanoTime() - begin)).isGreaterThan(minHold.minusMillis(100));
+    }
+
+    @Test
+    void waitingEndsWithTheLockOrWithATimeoutThatNamesTheHolder() throws Exception {
+        LockHandle lock = granted(a, "n");
+        assertThatExceptionOfType(LockTimeoutException.class)
+                .isThrownBy(() -> b.acquire(LockRequest.of("n").waitTimeout(Duration.ofMillis(300))))
+                .withMessageContaining("'n'")
+                .withMessageContaining("'A'");
+        Future<LockHandle> waiter = threads.submit(() -> b.acquire(LockRequest.of("n")));
+        assertThat(lock.release()).isTrue();
+        assertThat(waiter.get(5, TimeUnit.SECONDS).isHeld()).isTrue();
+    }
+
+    @Test
+    void waitersInsideOneReplicaAreServedInTheirOrder() throws Exception {
+        LockHandle lock = granted(a, "n");
+        List<Integer> order = new CopyOnWriteArrayList<>();
+        List<Thread> waiters = new ArrayList<>();
+        for (int i = 0; i < 5; i++) {
+            int number = i;
+            Thread waiter = new Thread(() -> {
+                try {
+                    a.runBlocking("n", () -> order.add(number));
+                } catch (InterruptedException e) {
+                    order.add(-number);
+                }
+            });
+            waiter.start();
+            await().until(() -> waiter.getState() == Thread.State.TIMED_WAITING);
+            waiters.add(waiter);
+        }
+        lock.close();
+        for (Thread waiter : waiters) {
+            waiter.join(10_000);
+        }
+        assertThat(order).containsExactly(0, 1, 2, 3, 4);
+    }
+
+    @Test
+    void anInterruptEndsAWaitAndLeavesNothingBehind() throws Exception {
+        LockHandle lock = granted(a, "n");
+        CountDownLatch ended = new CountDownLatch(1);
+        AtomicBoolean interrupted = new AtomicBoolean();
+        Thread waiter = new Thread(() -> {
+            try {
+                b.acquire(LockRequest.of("n"));
+            } catch (InterruptedException e) {
+                interrupted.set(true);
+            }
+            ended.countDown();
+        });
+        waiter.start();
+        await().until(() -> waiter.getState() == Thread.State.TIMED_WAITING);
+        waiter.interrupt();
+        assertThat(ended.await(2, TimeUnit.SECONDS)).isTrue();
+        assertThat(interrupted).isTrue();
+        lock.close();
+        assertThat(a.find("n").orElseThrow().state()).isEqualTo(LockState.FREE);
+        granted(a, "n").close();
+        granted(b, "n").close();
+    }
+
+    @Test
+    void theBodysExceptionWinsOverAFailureToRelease() {
+        LockHandle lock = granted(a, "n");
+        storeA.failReleases = true;
+        assertThatExceptionOfType(java.io.IOException.class)
+                .isThrownBy(() -> lock.execute(() -> {
+                    throw new java.io.IOException("the job's own");
+                }))
+                .satisfies(e -> assertThat(e.getSuppressed()).hasAtLeastOneElementOfType(LockStorageException.class));
+        LockHandle other = granted(a, "other");
+        assertThat(other.<String, RuntimeException>execute(() -> "result")).isEqualTo("result");
+    }
+
+    @Test
+    void whatCouldNotBeReleasedIsTakenAgainByTheSameReplicaAtOnceAndByOthersAfterItsLease() throws Exception {
+        LockHandle lock = granted(a, "n");
+        storeA.failReleases = true;
+        lock.close();
+        storeA.failReleases = false;
+        assertThat(denied(b, "n")).isEqualTo(DenialReason.HELD);
+        LockHandle again = granted(a, "n");
+        assertThat(again.fence()).isGreaterThan(lock.fence());
+        again.close();
+        granted(b, "n").close();
+    }
+
+    @Test
+    void aBodyKnowsItsLocksAndNothingStaysOnTheThread() {
+        LockHandle outer = granted(a, "outer");
+        outer.<Object, RuntimeException>execute(() -> {
+            assertThat(LockContext.current()).isSameAs(outer);
+            LockHandle inner = granted(a, "inner");
+            inner.<Object, RuntimeException>execute(() -> {
+                assertThat(LockContext.current()).isSameAs(inner);
+                assertThat(LockContext.requireHeld("outer")).isSameAs(outer);
+                return null;
+            });
+            assertThat(LockContext.current()).isSameAs(outer);
+            assertThatExceptionOfType(LockNotAcquiredException.class)
+                    .isThrownBy(() -> LockContext.requireHeld("inner"));
+            return null;
+        });
+        assertThatIllegalStateException().isThrownBy(LockContext::current);
+        assertThat(a.findAll()).extracting(LockInfo::state).containsOnly(LockState.FREE);
+    }
+
+    @Test
+    void aHandleRunsOneBodyAndNoneAfterItsRelease() {
+        LockHandle lock = granted(a, "n");
+        lock.<Object, RuntimeException>execute(() -> {
+            assertThatIllegalStateException().isThrownBy(() -> lock.execute(() -> null));
+            return null;
+        });
+        assertThatIllegalStateException().isThrownBy(() -> lock.execute(() -> null));
+        assertThat(lock.release()).isFalse();
+    }
+
+    @Test
+    void noInterruptOfOursStaysOnTheThreadAfterTheBody() throws Exception {
+        Future<Boolean> flag = threads.submit(() -> {
+            LockHandle lock = granted(a, LockRequest.of("n").maxHold(Duration.ofMillis(300)));
+            lock.<Object, RuntimeException>execute(() -> {
+                while (!Thread.currentThread().isInterrupted()) {
+                    Thread.onSpinWait();
+                }
+                return null;
+            });
+            return Thread.currentThread().isInterrupted();
+        });
+        assertThat(flag.get(5, TimeUnit.SECONDS)).isFalse();
+    }
+
+    @Test
+    void aSuccessfulVersionIsRememberedAndAFailedOneIsNot() {
+        LockRequest v1 = LockRequest.of("n").version("1");
+        assertThatExceptionOfType(IllegalArgumentException.class).isThrownBy(() -> a.runOnce(v1, () -> {
+            throw new IllegalArgumentException("failed");
+        }));
+        assertThat(b.runOnce(v1, () -> {})).isTrue();
+        assertThat(denied(a, v1)).isEqualTo(DenialReason.DONE);
+        assertThatExceptionOfType(LockNotAcquiredException.class)
+                .isThrownBy(() -> a.acquire(v1))
+                .satisfies(e -> assertThat(e.reason()).isEqualTo(DenialReason.DONE));
+        assertThat(a.runOnce(LockRequest.of("n").version("2"), () -> {})).isTrue();
+        assertThat(a.runOnce("n", () -> {})).isTrue();
+    }
+
+    @Test
+    void aVersionWhoseLockWasLostIsNotRemembered() {
+        LockRequest request = LockRequest.of("n").version("1").maxHold(Duration.ofMillis(300)).onLost(OnLost.CONTINUE);
+        LockHandle lock = granted(a, request);
+        await().until(() -> !lock.isHeld());
+        lock.close();
+        await().atMost(Duration.ofSeconds(5)).until(() -> b.runOnce(LockRequest.of("n").version("1"), () -> {}));
+    }
+
+    @Test
+    void payloadIsReadByEverybodyAndKeptAfterTheRelease() {
+        LockHandle lock = granted(a, LockRequest.of("n").data("0 %"));
+        assertThat(b.find("n").orElseThrow().data()).isEqualTo("0 %");
+        lock.data("50 %");
+        assertThat(b.find("n").orElseThrow().data()).isEqualTo("50 %");
+        lock.close();
+        LockInfo info = b.find("n").orElseThrow();
+        assertThat(info.data()).isEqualTo("50 %");
+        assertThat(info.lastRun()).isNotNull();
+        assertThat(info.lastRun().outcome()).isEqualTo(RunOutcome.SUCCEEDED);
+        assertThat(info.lastRun().holder()).isEqualTo("A");
+        granted(b, "n").close();
+        assertThat(a.find("n").orElseThrow().data()).isNull();
+    }
+
+    @Test
+    void aForcedReleaseTellsTheHolderAndKeepsOthersOutUntilItsTrustHasEnded() {
+        LockHandle lock = granted(a, "n");
+        assertThat(b.forceRelease("n", "the test says so")).isTrue();
+        assertThat(denied(b, "n")).isEqualTo(DenialReason.HOLD);
+        await().atMost(Duration.ofSeconds(4)).until(() -> !lock.isHeld());
+        await().atMost(Duration.ofSeconds(4))
+                .until(() -> b.tryAcquire(LockRequest.of("n")).isPresent());
+        assertThat(events).contains("A lost n TAKEN");
+        assertThat(b.forceRelease("never seen", "none")).isFalse();
+    }
+
+    @Test
+    void aForcedReleaseAtOnceLetsOthersInAtOnce() {
+        LockHandle lock = granted(a, "n");
+        assertThat(b.forceRelease("n", "the test says so", true)).isTrue();
+        LockHandle next = granted(b, "n");
+        assertThat(next.fence()).isGreaterThan(lock.fence());
+        await().atMost(Duration.ofSeconds(4)).until(() -> !lock.isHeld());
+        assertThat(lock.release()).isFalse();
+        assertThat(next.isHeld()).isTrue();
+    }
+
+    @Test
+    void aDatabaseThatFailsIsNeverReadAsHeldByAnother() {
+        storeA.failClaims = true;
+        for (int i = 0; i < 100; i++) {
+            assertThatExceptionOfType(LockStorageException.class)
+                    .isThrownBy(() -> a.runOnce("n", () -> events.add("ran")));
+        }
+        storeA.failClaims = false;
+        assertThat(a.runOnce("n", () -> {})).isTrue();
+        assertThat(events).containsExactly("A outage began", "A outage ended", "A released n SUCCEEDED");
+    }
+
+    @Test
+    void aStoppingRegistryTakesNothingNewAndWaitsForItsBodies() throws Exception {
+        CountDownLatch finish = new CountDownLatch(1);
+        CountDownLatch running = new CountDownLatch(1);
+        Future<?> body = threads.submit(() -> a.runOnce("n", () -> {
+            running.countDown();
+            try {
+                finish.await();
+            } catch (InterruptedException e) {
+                events.add("interrupted");
+            }
+        }));
+        running.await();
+        assertThat(a.stop(Duration.ofMillis(100))).isFalse();
+        assertThat(denied(a, "other")).isEqualTo(DenialReason.STOPPING);
+        assertThatExceptionOfType(LockNotAcquiredException.class).isThrownBy(() -> a.acquire(LockRequest.of("other")));
+        await().during(Duration.ofMillis(2500))
+                .atMost(Duration.ofSeconds(5))
+                .until(() -> b.tryAcquire(LockRequest.of("n")).isEmpty());
+        finish.countDown();
+        body.get(5, TimeUnit.SECONDS);
+        assertThat(a.stop(Duration.ofSeconds(5))).isTrue();
+        granted(b, "n").close();
+        a.start();
+        granted(a, "n").close();
+        assertThat(events).doesNotContain("interrupted");
+    }
+
+    @Test
+    void closingInterruptsABodyAndReleasesItsLockOnlyWhenItHasEnded() throws Exception {
+        CountDownLatch running = new CountDownLatch(2);
+        CountDownLatch finish = new CountDownLatch(1);
+        threads.submit(() -> a.runOnce("polite", () -> {
+            running.countDown();
+            try {
+                new CountDownLatch(1).await();
+            } catch (InterruptedException e) {
+                events.add("polite ended");
+            }
+        }));
+        Future<?> deaf = threads.submit(() -> a.runOnce("deaf", () -> {
+            running.countDown();
+            while (finish.getCount() > 0) {
+                Thread.onSpinWait();
+            }
+        }));
+        running.await();
+        long begin = System.nanoTime();
+        a.close();
+        assertThat(Duration.ofNanos(System.nanoTime() - begin)).isLessThan(Duration.ofSeconds(5));
+        assertThat(events).contains("polite ended");
+        assertThat(storeA.closed).hasValue(1);
+        granted(b, "polite").close();
+        assertThat(denied(b, "deaf")).isIn(DenialReason.HELD, DenialReason.KEY_BUSY);
+        finish.countDown();
+        try {
+            deaf.get(5, TimeUnit.SECONDS);
+        } catch (ExecutionException e) {
+            throw new AssertionError("the body's end must be quiet", e);
+        }
+        await().atMost(Duration.ofSeconds(5))
+                .until(() -> b.tryAcquire(LockRequest.of("deaf")).isPresent());
+    }
+
+    @Test
+    void aThousandHeldLocksAreRenewedByOneStatementPerInterval() {
+        List<LockHandle> locks = new ArrayList<>();
+        for (int i = 0; i < 1000; i++) {
+            locks.add(granted(a, LockRequest.of("n" + i).leaseDuration(Duration.ofSeconds(30))));
+        }
+        int before = storeA.renewStatements.get();
+        long begin = System.nanoTime();
+        await().atMost(Duration.ofSeconds(10)).until(() -> storeA.renewStatements.get() >= before + 3);
+        long intervals = (System.nanoTime() - begin) / HEARTBEAT.toNanos();
+        assertThat(storeA.renewStatements.get() - before).isLessThanOrEqualTo((int) intervals + 2);
+        assertThat(locks).allMatch(LockHandle::isHeld);
+    }
+
+    @Test
+    void aRegistryThatIsClosedLeavesNoThread() {
+        granted(a, "n").close();
+        a.close();
+        b.close();
+        await().atMost(Duration.ofSeconds(10))
+                .until(() -> Thread.getAllStackTraces().keySet().stream()
+                        .filter(Thread::isAlive)
+                        .noneMatch(t -> t.getName().startsWith("pglock-")));
+    }
+}
