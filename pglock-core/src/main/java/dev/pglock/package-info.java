@@ -1,0 +1,5 @@
+/** Locks kept in PostgreSQL. */
+@NullMarked
+package dev.pglock;
+
+import org.jspecify.annotations.NullMarked;
