@@ -1,0 +1,5 @@
+/** Auto-configuration of pglock. */
+@NullMarked
+package dev.pglock.autoconfigure;
+
+import org.jspecify.annotations.NullMarked;

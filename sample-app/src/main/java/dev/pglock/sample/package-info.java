@@ -1,0 +1,5 @@
+/** An application that uses pglock. */
+@NullMarked
+package dev.pglock.sample;
+
+import org.jspecify.annotations.NullMarked;
