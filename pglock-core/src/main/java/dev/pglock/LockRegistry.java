@@ -29,9 +29,7 @@ public interface LockRegistry {
      * @throws LockStorageException if the database failed
      */
     default Optional<LockHandle> tryAcquire(LockRequest request) {
-        return attempt(request) instanceof LockAttempt.Granted granted
-                ? Optional.of(granted.lock())
-                : Optional.empty();
+        return attempt(request) instanceof LockAttempt.Granted granted ? Optional.of(granted.lock()) : Optional.empty();
     }
 
     /**

@@ -47,8 +47,7 @@ public final class LockRequest {
      * @throws IllegalArgumentException if the name is not usable
      */
     public static LockRequest of(String name) {
-        return new LockRequest(
-                LockNames.normalise(name), new Options(null, null, null, null, null, null, null, null));
+        return new LockRequest(LockNames.normalise(name), new Options(null, null, null, null, null, null, null, null));
     }
 
     /**

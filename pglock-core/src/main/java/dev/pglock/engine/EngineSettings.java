@@ -78,8 +78,8 @@ public record EngineSettings(
 
     static Duration checkLease(Duration lease) {
         if (lease.compareTo(LEAST_LEASE) < 0 || lease.compareTo(GREATEST_LEASE) > 0) {
-            throw new IllegalArgumentException("A lease duration must be between " + LEAST_LEASE.toMillis()
-                    + " ms and " + GREATEST_LEASE.toDays() + " days, but is " + lease);
+            throw new IllegalArgumentException("A lease duration must be between " + LEAST_LEASE.toMillis() + " ms and "
+                    + GREATEST_LEASE.toDays() + " days, but is " + lease);
         }
         return lease;
     }

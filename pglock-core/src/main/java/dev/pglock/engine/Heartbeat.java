@@ -40,12 +40,7 @@ final class Heartbeat extends Pulse {
     private long againAt;
     private int attempt;
 
-    Heartbeat(
-            String name,
-            LockStore store,
-            Outage outage,
-            Collection<HeldLock> held,
-            @Nullable Duration configured) {
+    Heartbeat(String name, LockStore store, Outage outage, Collection<HeldLock> held, @Nullable Duration configured) {
         super(name);
         this.store = store;
         this.outage = outage;
@@ -61,13 +56,15 @@ final class Heartbeat extends Pulse {
     }
 
     @Override
-    @Nullable Long beat(long now) {
+    @Nullable
+    Long beat(long now) {
         List<HeldLock> all = List.copyOf(held);
         if (all.isEmpty()) {
             again = List.of();
             return null;
         }
-        long interval = all.stream().mapToLong(lock -> interval(lock.lease())).min().getAsLong();
+        long interval =
+                all.stream().mapToLong(lock -> interval(lock.lease())).min().getAsLong();
         if (lastBeat == null || now - (lastBeat + interval) >= 0) {
             lastBeat = now;
             attempt = 0;
@@ -113,8 +110,7 @@ final class Heartbeat extends Pulse {
             renewals.add(lock.renewal());
         }
         long sentAt = System.nanoTime();
-        List<RenewalAnswer> answers =
-                outage.observe(() -> store.renew(renewals, budget, LockStore.Caller.HEARTBEAT));
+        List<RenewalAnswer> answers = outage.observe(() -> store.renew(renewals, budget, LockStore.Caller.HEARTBEAT));
         List<HeldLock> skipped = new ArrayList<>();
         for (RenewalAnswer answer : answers) {
             HeldLock lock = byName.get(answer.name());

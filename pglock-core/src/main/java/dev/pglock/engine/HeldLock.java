@@ -127,7 +127,8 @@ final class HeldLock implements LockHandle {
     @Override
     public <T extends @Nullable Object, E extends Throwable> T execute(LockedCall<T, E> body) throws E {
         if (ended.get()) {
-            throw new IllegalStateException("Lock '" + name() + "' has been released: its handle runs no body any more");
+            throw new IllegalStateException(
+                    "Lock '" + name() + "' has been released: its handle runs no body any more");
         }
         if (!execution.begin()) {
             throw new IllegalStateException("A body already runs under this handle of lock '" + name() + "'");

@@ -3,114 +3,166 @@ package dev.pglock.engine;
 import dev.pglock.Denial;
 import dev.pglock.DenialReason;
 import dev.pglock.LockHandle;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentMap;
-import java.util.concurrent.Semaphore;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Exclusion inside this process, decided before the database is asked. Whoever has the permit of a name may ask; the
- * others queue in order. A permit is kept for the whole tenure and until its body has ended, lost or not. A name that
- * nobody uses takes no memory.
+ * others queue, and the permit is handed to them in order. A permit is kept for the whole tenure and until its body has
+ * ended, lost or not. A name that nobody uses takes no memory.
  */
 final class LocalTable {
 
-    /** How long a queued thread sleeps at most before it looks whether the registry is stopping. */
-    private static final long SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
+    /** Held for a few instructions only, never while anybody waits for anything. */
+    private final ReentrantLock guard = new ReentrantLock();
 
-    private final ConcurrentMap<String, Slot> slots = new ConcurrentHashMap<>();
-    private final AtomicInteger taken = new AtomicInteger();
+    private final Map<String, Slot> slots = new HashMap<>();
+
+    /** One name whose permit is out. */
+    private final class Slot {
+
+        private final Deque<Waiter> queue = new ArrayDeque<>(1);
+        private @Nullable LockHandle holder;
+    }
+
+    /** One thread in a queue. */
+    private final class Waiter {
+
+        private final Condition turn = guard.newCondition();
+        private boolean handedOver;
+    }
 
     /** Takes the permit if it is free. */
-    @Nullable Permit tryEnter(String name) {
-        Slot slot = use(name);
-        if (slot.permit.tryAcquire()) {
-            return new Permit(name, slot);
+    @Nullable
+    Permit tryEnter(String name) {
+        guard.lock();
+        try {
+            return slots.putIfAbsent(name, new Slot()) == null ? new Permit(name) : null;
+        } finally {
+            guard.unlock();
         }
-        leave(name);
-        return null;
     }
 
     /**
      * Queues for the permit.
      *
+     * @param accepting asked again after {@link #wakeAll}
      * @return null if the time is over or the registry is stopping
      */
-    @Nullable Permit enter(String name, Deadline deadline, BooleanSupplier accepting) throws InterruptedException {
-        Slot slot = use(name);
-        boolean entered = false;
+    @Nullable
+    Permit enter(String name, Deadline deadline, BooleanSupplier accepting) throws InterruptedException {
+        guard.lockInterruptibly();
         try {
-            do {
-                entered = slot.permit.tryAcquire(deadline.remaining(SLICE_NANOS), TimeUnit.NANOSECONDS);
-            } while (!entered && !deadline.isOver() && accepting.getAsBoolean());
-            return entered ? new Permit(name, slot) : null;
-        } finally {
-            if (!entered) {
-                leave(name);
+            Slot slot = slots.get(name);
+            if (slot == null) {
+                slots.put(name, new Slot());
+                return new Permit(name);
             }
+            Waiter waiter = new Waiter();
+            slot.queue.addLast(waiter);
+            try {
+                long left = deadline.remaining(Long.MAX_VALUE);
+                while (!waiter.handedOver && left > 0 && accepting.getAsBoolean()) {
+                    left = waiter.turn.awaitNanos(left);
+                }
+            } catch (InterruptedException e) {
+                if (waiter.handedOver) {
+                    passOn(name);
+                }
+                throw e;
+            } finally {
+                slot.queue.remove(waiter);
+            }
+            return waiter.handedOver ? new Permit(name) : null;
+        } finally {
+            guard.unlock();
+        }
+    }
+
+    /** Lets every queued thread look whether the registry is still taking locks. */
+    void wakeAll() {
+        guard.lock();
+        try {
+            slots.values().forEach(slot -> slot.queue.forEach(waiter -> waiter.turn.signal()));
+        } finally {
+            guard.unlock();
         }
     }
 
     /** Why a name whose permit was not to be had is denied. */
     Denial denial(String name, String label) {
-        Slot slot = slots.get(name);
-        LockHandle holder = slot == null ? null : slot.holder;
-        return holder == null
-                ? Denial.of(name, DenialReason.KEY_BUSY)
-                : new Denial(name, DenialReason.HELD, label, holder.fence(), null);
+        guard.lock();
+        try {
+            Slot slot = slots.get(name);
+            LockHandle holder = slot == null ? null : slot.holder;
+            return holder == null
+                    ? Denial.of(name, DenialReason.KEY_BUSY)
+                    : new Denial(name, DenialReason.HELD, label, holder.fence(), null);
+        } finally {
+            guard.unlock();
+        }
     }
 
     boolean isIdle() {
-        return taken.get() == 0;
+        guard.lock();
+        try {
+            return slots.isEmpty();
+        } finally {
+            guard.unlock();
+        }
     }
 
-    private Slot use(String name) {
-        return slots.compute(name, (key, slot) -> {
-            Slot used = slot == null ? new Slot() : slot;
-            used.users++;
-            return used;
-        });
-    }
-
-    private void leave(String name) {
-        slots.computeIfPresent(name, (key, slot) -> --slot.users == 0 ? null : slot);
-    }
-
-    /** One name in use. */
-    private static final class Slot {
-
-        /** Changed only inside the map's compute methods, which are atomic per key. */
-        private int users;
-
-        private final Semaphore permit = new Semaphore(1, true);
-        private volatile @Nullable LockHandle holder;
+    /** To be called under the guard. */
+    private void passOn(String name) {
+        Slot slot = slots.get(name);
+        if (slot == null) {
+            return;
+        }
+        slot.holder = null;
+        Waiter next = slot.queue.pollFirst();
+        if (next == null) {
+            slots.remove(name);
+        } else {
+            next.handedOver = true;
+            next.turn.signal();
+        }
     }
 
     /** The right to ask the database for a name, and to hold it. */
     final class Permit {
 
         private final String name;
-        private final Slot slot;
 
-        private Permit(String name, Slot slot) {
+        private Permit(String name) {
             this.name = name;
-            this.slot = slot;
-            taken.incrementAndGet();
         }
 
         void heldBy(LockHandle lock) {
-            slot.holder = lock;
+            guard.lock();
+            try {
+                Slot slot = slots.get(name);
+                if (slot != null) {
+                    slot.holder = lock;
+                }
+            } finally {
+                guard.unlock();
+            }
         }
 
         /** To be called exactly once. */
         void giveBack() {
-            slot.holder = null;
-            slot.permit.release();
-            leave(name);
-            taken.decrementAndGet();
+            guard.lock();
+            try {
+                passOn(name);
+            } finally {
+                guard.unlock();
+            }
         }
     }
 }

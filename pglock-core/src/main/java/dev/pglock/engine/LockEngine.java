@@ -111,9 +111,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             return denied(Denial.of(asked.name(), DenialReason.STOPPING));
         }
         LocalTable.Permit permit = local.tryEnter(asked.name());
-        return permit == null
-                ? denied(local.denial(asked.name(), settings.label()))
-                : claimOnce(asked, permit);
+        return permit == null ? denied(local.denial(asked.name(), settings.label())) : claimOnce(asked, permit);
     }
 
     @Override
@@ -203,9 +201,14 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private LockAttempt claim(Asked asked, LocalTable.Permit permit) {
         Tenures home = asked.home();
         long sentAt = System.nanoTime();
-        ClaimAnswer answer = home.outage().observe(() -> home.store()
-                .claim(new Claim(
-                        asked.name(), asked.key(), asked.lease(), asked.request().version(), asked.request().data())));
+        ClaimAnswer answer = home.outage()
+                .observe(() -> home.store()
+                        .claim(new Claim(
+                                asked.name(),
+                                asked.key(),
+                                asked.lease(),
+                                asked.request().version(),
+                                asked.request().data())));
         if (answer instanceof ClaimAnswer.Denied denied) {
             return denied(denied.denial());
         }
@@ -231,8 +234,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         try {
             boolean ignored = asked.home()
                     .store()
-                    .release(new Release(
-                            asked.name(), asked.key(), granted.fence(), RunOutcome.LOST, null, null, null));
+                    .release(
+                            new Release(asked.name(), asked.key(), granted.fence(), RunOutcome.LOST, null, null, null));
         } catch (LockStorageException e) {
             tooLate.addSuppressed(e);
         }
@@ -346,7 +349,10 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                     return true;
                 });
             } catch (LockStorageException e) {
-                log.debug("The sweep of the {} locks failed and is tried again later", t.store().strategy(), e);
+                log.debug(
+                        "The sweep of the {} locks failed and is tried again later",
+                        t.store().strategy(),
+                        e);
             }
         }
     }
@@ -366,6 +372,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
      */
     public boolean stop(Duration grace) {
         gate.close();
+        local.wakeAll();
         Deadline deadline = Deadline.in(grace);
         boolean interrupted = false;
         while (!local.isIdle() && !deadline.isOver() && !interrupted) {
@@ -396,6 +403,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     @Override
     public void close() {
         gate.close();
+        local.wakeAll();
         if (!local.isIdle()) {
             interruptBodies();
             stop(Duration.ofMillis(LAST_WAIT_MILLIS));

@@ -62,8 +62,10 @@ final class Outage {
         }
     }
 
-    private static String describe(LockStorageException e) {
+    private static @Nullable String describe(LockStorageException e) {
         Throwable cause = e.getCause();
-        return cause == null || cause.getMessage() == null ? e.getMessage() : e.getMessage() + ": " + cause.getMessage();
+        return cause == null || cause.getMessage() == null
+                ? e.getMessage()
+                : e.getMessage() + ": " + cause.getMessage();
     }
 }

@@ -56,9 +56,7 @@ record Tenure(
     }
 
     Tenure lost(LossReason reason) {
-        return phase == Phase.HELD
-                ? new Tenure(fence, acquiredAt, expiresAt, trustedUntil, Phase.LOST, reason)
-                : this;
+        return phase == Phase.HELD ? new Tenure(fence, acquiredAt, expiresAt, trustedUntil, Phase.LOST, reason) : this;
     }
 
     Tenure released() {

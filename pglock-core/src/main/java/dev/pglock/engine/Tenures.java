@@ -78,12 +78,11 @@ final class Tenures {
 
     /** Extends a tenure or replaces its payload, on the caller's thread. */
     void change(HeldLock lock, Renewal renewal) {
-        long pause = TimeUnit.MILLISECONDS.toMillis(100);
+        long pause = 100;
         for (int attempt = 1; ; attempt++) {
             long sentAt = System.nanoTime();
             Duration budget = Duration.ofNanos(heartbeat.interval(lock.lease()));
-            RenewalAnswer answer = outage.observe(
-                            () -> store.renew(List.of(renewal), budget, LockStore.Caller.HOLDER))
+            RenewalAnswer answer = outage.observe(() -> store.renew(List.of(renewal), budget, LockStore.Caller.HOLDER))
                     .get(0);
             Heartbeat.apply(answer, lock, sentAt, renewal.lease());
             lock.ensureHeld();
@@ -125,8 +124,7 @@ final class Tenures {
         String next = interrupts ? "its body is being interrupted" : "nobody is interrupted";
         if (reason == LossReason.CLOSED) {
             log.warn(
-                    "Lock '{}' (fence {}) is still held by a body of '{}' that has not ended: it stays closed until it "
-                            + "expires; {}",
+                    "Lock '{}' (fence {}) is still in use while '{}' closes: it is kept, and ends by its expiry; {}",
                     lock.name(),
                     lock.fence(),
                     label,

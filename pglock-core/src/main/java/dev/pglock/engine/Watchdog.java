@@ -17,7 +17,8 @@ final class Watchdog extends Pulse {
     }
 
     @Override
-    @Nullable Long beat(long now) {
+    @Nullable
+    Long beat(long now) {
         Long next = null;
         for (HeldLock lock : held) {
             lock.checkDeadline(now);

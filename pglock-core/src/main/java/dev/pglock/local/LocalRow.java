@@ -14,14 +14,25 @@ import org.jspecify.annotations.Nullable;
 /** One lock in memory, with the columns of the lease table. Guarded by its {@link LocalSpace}. */
 final class LocalRow {
 
-    @Nullable UUID holder;
-    @Nullable String holderLabel;
+    @Nullable
+    UUID holder;
+
+    @Nullable
+    String holderLabel;
+
     long fence;
     Instant acquiredAt = Instant.EPOCH;
     Instant expiresAt = Instant.EPOCH;
-    @Nullable Instant holdUntil;
-    @Nullable String data;
-    @Nullable LastRun lastRun;
+
+    @Nullable
+    Instant holdUntil;
+
+    @Nullable
+    String data;
+
+    @Nullable
+    LastRun lastRun;
+
     final Set<String> completed = new HashSet<>();
 
     boolean isLive(Instant now) {
@@ -49,12 +60,11 @@ final class LocalRow {
         LockState state = isLive(now)
                 ? LockState.HELD
                 : isOnHold(now) ? LockState.HOLD : holder != null ? LockState.EXPIRED : LockState.FREE;
-        Instant until =
-                switch (state) {
-                    case HELD, EXPIRED -> expiresAt;
-                    case HOLD -> holdUntil;
-                    case FREE, PAUSED -> null;
-                };
+        Instant until = switch (state) {
+            case HELD, EXPIRED -> expiresAt;
+            case HOLD -> holdUntil;
+            case FREE, PAUSED -> null;
+        };
         return new LockInfo(
                 name,
                 LockStrategy.LOCAL,

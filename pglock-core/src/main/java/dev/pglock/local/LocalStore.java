@@ -45,22 +45,25 @@ public final class LocalStore implements LockStore {
 
     @Override
     public ClaimAnswer claim(Claim claim) {
-        return space.atomically(rows -> {
-            Instant now = space.now();
+        return space.<ClaimAnswer>atomically(rows -> {
             LocalRow row = rows.computeIfAbsent(key(claim.name()), key -> new LocalRow());
-            Denial denial = denial(claim, row, now);
-            if (denial != null) {
-                return new ClaimAnswer.Denied(denial);
-            }
-            row.holder = identity.holder();
-            row.holderLabel = identity.label();
-            row.fence = space.nextFence();
-            row.acquiredAt = now;
-            row.expiresAt = now.plus(claim.lease());
-            row.holdUntil = null;
-            row.data = claim.data();
-            return new ClaimAnswer.Granted(row.fence, row.acquiredAt, row.expiresAt);
+            return claim(claim, row, space.now());
         });
+    }
+
+    private ClaimAnswer claim(Claim claim, LocalRow row, Instant now) {
+        Denial denial = denial(claim, row, now);
+        if (denial != null) {
+            return new ClaimAnswer.Denied(denial);
+        }
+        row.holder = identity.holder();
+        row.holderLabel = identity.label();
+        row.fence = space.nextFence();
+        row.acquiredAt = now;
+        row.expiresAt = now.plus(claim.lease());
+        row.holdUntil = null;
+        row.data = claim.data();
+        return new ClaimAnswer.Granted(row.fence, row.acquiredAt, row.expiresAt);
     }
 
     /** A row that bears our own name is in nobody's way: the engine has decided that this process does not hold it. */
@@ -122,7 +125,8 @@ public final class LocalStore implements LockStore {
 
     @Override
     public Optional<LockInfo> find(String name) {
-        return space.atomically(rows -> Optional.ofNullable(rows.get(key(name))).map(row -> row.info(name, space.now())));
+        return space.atomically(
+                rows -> Optional.ofNullable(rows.get(key(name))).map(row -> row.info(name, space.now())));
     }
 
     @Override

@@ -12,10 +12,7 @@ import org.jspecify.annotations.Nullable;
  * @param payload what the payload becomes; null leaves it as it is
  */
 public record Renewal(
-        String name,
-        long fence,
-        Duration lease,
-        @Nullable Payload payload) {
+        String name, long fence, Duration lease, @Nullable Payload payload) {
 
     /**
      * A payload to be written.

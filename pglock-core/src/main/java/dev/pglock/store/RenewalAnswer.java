@@ -12,10 +12,7 @@ import org.jspecify.annotations.Nullable;
  * @param expiresAt the server's time at which the tenure now ends; only with {@link Result#RENEWED}
  */
 public record RenewalAnswer(
-        String name,
-        long fence,
-        Result result,
-        @Nullable Instant expiresAt) {
+        String name, long fence, Result result, @Nullable Instant expiresAt) {
 
     /** What can become of a renewal. */
     public enum Result {

@@ -72,8 +72,8 @@ abstract class LockRegistryContract {
     }
 
     private LockEngine engine(LockStore store, String label) {
-        LockEngine engine = LockEngine.builder(
-                        EngineSettings.defaults(namespace, label, store.strategy()).withLease(LEASE, HEARTBEAT))
+        LockEngine engine = LockEngine.builder(EngineSettings.defaults(namespace, label, store.strategy())
+                        .withLease(LEASE, HEARTBEAT))
                 .store(store)
                 .listener(new Recorder(label))
                 .build();
@@ -437,9 +437,10 @@ abstract class LockRegistryContract {
     @Test
     void aSuccessfulVersionIsRememberedAndAFailedOneIsNot() {
         LockRequest v1 = LockRequest.of("n").version("1");
-        assertThatExceptionOfType(IllegalArgumentException.class).isThrownBy(() -> a.runOnce(v1, () -> {
-            throw new IllegalArgumentException("failed");
-        }));
+        assertThatExceptionOfType(IllegalArgumentException.class)
+                .isThrownBy(() -> a.runOnce(v1, () -> {
+                    throw new IllegalArgumentException("failed");
+                }));
         assertThat(b.runOnce(v1, () -> {})).isTrue();
         assertThat(denied(a, v1)).isEqualTo(DenialReason.DONE);
         assertThatExceptionOfType(LockNotAcquiredException.class)
@@ -451,11 +452,13 @@ abstract class LockRegistryContract {
 
     @Test
     void aVersionWhoseLockWasLostIsNotRemembered() {
-        LockRequest request = LockRequest.of("n").version("1").maxHold(Duration.ofMillis(300)).onLost(OnLost.CONTINUE);
+        LockRequest request =
+                LockRequest.of("n").version("1").maxHold(Duration.ofMillis(300)).onLost(OnLost.CONTINUE);
         LockHandle lock = granted(a, request);
         await().until(() -> !lock.isHeld());
         lock.close();
-        await().atMost(Duration.ofSeconds(5)).until(() -> b.runOnce(LockRequest.of("n").version("1"), () -> {}));
+        await().atMost(Duration.ofSeconds(5))
+                .until(() -> b.runOnce(LockRequest.of("n").version("1"), () -> {}));
     }
 
     @Test
