@@ -1,0 +1,4 @@
+@NullMarked
+package dev.pglock.sample.postgres;
+
+import org.jspecify.annotations.NullMarked;
