@@ -1,0 +1,36 @@
+package dev.pglock.aop;
+
+import dev.pglock.LockStrategy;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What interception needs to know of the configuration.
+ *
+ * @param scheduled which scheduled methods are locked
+ * @param packages restricts {@link ScheduledMode#ALL} to classes in these packages and below; empty: all
+ * @param everyReplica names ({@code LocalCache.refresh}) of scheduled methods that run on every replica
+ * @param modes by lock name; a name that is not in it is {@link LockMode#LOCKED}
+ * @param verification what happens when a method that should be locked cannot be
+ * @param strategy the registry's strategy
+ * @param leaseDuration the registry's lease duration
+ * @param heartbeatInterval how often the registry renews; null: a third of the shortest lease
+ * @param order of the advisor; null: just outside the transaction advisor
+ */
+public record LockedMethodSettings(
+        ScheduledMode scheduled,
+        List<String> packages,
+        List<String> everyReplica,
+        Map<String, LockMode> modes,
+        Verification verification,
+        LockStrategy strategy,
+        Duration leaseDuration,
+        @Nullable Duration heartbeatInterval,
+        @Nullable Integer order) {
+
+    LockMode mode(String name) {
+        return modes.getOrDefault(name, LockMode.LOCKED);
+    }
+}
