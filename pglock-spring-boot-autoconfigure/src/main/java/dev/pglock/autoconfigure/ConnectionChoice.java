@@ -2,11 +2,16 @@ package dev.pglock.autoconfigure;
 
 import com.zaxxer.hikari.HikariConfigMXBean;
 import com.zaxxer.hikari.HikariDataSource;
+import dev.pglock.jdbc.ConnectionSpec;
+import java.sql.DriverManager;
 import java.sql.SQLException;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
+import java.util.function.Supplier;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
+import org.postgresql.ds.PGSimpleDataSource;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.beans.factory.BeanFactoryUtils;
@@ -15,11 +20,11 @@ import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.beans.factory.support.AbstractBeanDefinition;
 import org.springframework.boot.jdbc.DataSourceUnwrapper;
+import org.springframework.boot.jdbc.DatabaseDriver;
 import org.springframework.boot.jdbc.autoconfigure.JdbcConnectionDetails;
 import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 import org.springframework.jdbc.datasource.lookup.AbstractRoutingDataSource;
-import org.springframework.util.ClassUtils;
 import org.springframework.util.StringUtils;
 
 /**
@@ -31,6 +36,10 @@ import org.springframework.util.StringUtils;
 final class ConnectionChoice {
 
     private static final Logger log = LoggerFactory.getLogger(PgLockAutoConfiguration.class);
+
+    /** Those that Spring Boot does not know by their URL, or that hide what they lead to. */
+    private static final Set<DatabaseDriver> MAYBE_POSTGRES =
+            Set.of(DatabaseDriver.POSTGRESQL, DatabaseDriver.TESTCONTAINERS, DatabaseDriver.UNKNOWN);
 
     private final PgLockProperties.Datasource properties;
     private final ConfigurableListableBeanFactory beans;
@@ -58,7 +67,7 @@ final class ConnectionChoice {
         }
         String url = properties.url();
         if (StringUtils.hasText(url)) {
-            return new LockConnections(UrlDataSource.of(properties, url), false, "pglock.datasource.url");
+            return own(() -> ConnectionSpecs.of(properties, url), "pglock.datasource.url");
         }
         DataSource application = any.getIfUnique();
         if (application != null) {
@@ -93,21 +102,44 @@ final class ConnectionChoice {
             return borrow(dataSource, origin, "pglock.datasource.shared=true");
         }
         HikariDataSource pool = hikari(dataSource);
-        if (pool != null && isRouting(pool.getDataSource())) {
-            throw LockDatabaseException.routing(name);
+        if (pool != null) {
+            if (isRouting(pool.getDataSource())) {
+                throw LockDatabaseException.routing(name);
+            }
+            String obstacle = ConnectionSpecs.obstacle(pool);
+            return obstacle == null
+                    // The bean is looked at each time: whoever refreshes it replaces the pool.
+                    ? own(() -> ConnectionSpecs.of(current(dataSource, pool)), origin)
+                    : borrow(dataSource, origin, obstacle);
         }
-        if (pool != null && HikariCopy.canCopy(pool)) {
-            return new LockConnections(new HikariCopy(() -> current(dataSource, pool)), false, origin);
+        PGSimpleDataSource plain = DataSourceUnwrapper.unwrap(dataSource, PGSimpleDataSource.class);
+        if (plain != null && plain.getClass() == PGSimpleDataSource.class) {
+            return own(() -> ConnectionSpecs.of(plain), origin);
         }
         JdbcConnectionDetails connectionDetails = isMarked ? null : details.getIfUnique();
-        if (connectionDetails != null) {
-            return of(connectionDetails);
-        }
-        return borrow(dataSource, origin, "the configuration of a " + typeOf(dataSource) + " cannot be copied");
+        return connectionDetails != null
+                ? of(connectionDetails)
+                : borrow(dataSource, origin, ConnectionSpecs.describe(dataSource));
     }
 
     private static LockConnections of(JdbcConnectionDetails details) {
-        return new LockConnections(UrlDataSource.of(details), false, "the JDBC connection details");
+        return own(() -> ConnectionSpecs.of(details), "the JDBC connection details");
+    }
+
+    /** What a driver says to a URL that it does not understand would quote it, with a password in it perhaps. */
+    private static LockConnections own(Supplier<ConnectionSpec> specs, String origin) {
+        String url = specs.get().url();
+        DatabaseDriver product = DatabaseDriver.fromJdbcUrl(url);
+        if (!url.contains("postgresql") && !MAYBE_POSTGRES.contains(product)) {
+            throw LockDatabaseException.notPostgres(origin, product.name());
+        }
+        try {
+            // A driver accepts what it can parse; the exception of this method does not quote it.
+            var ignored = DriverManager.getDriver(url);
+        } catch (SQLException e) {
+            throw LockDatabaseException.unusableUrl(origin);
+        }
+        return new LockConnections.Own(specs, origin);
     }
 
     private static LockConnections borrow(DataSource dataSource, String origin, String why) {
@@ -116,7 +148,7 @@ final class ConnectionChoice {
                         + " taken or renewed, and one that cannot be renewed in time is lost",
                 origin,
                 why);
-        return new LockConnections(plain(dataSource), true, origin);
+        return new LockConnections.Borrowed(plain(dataSource), origin);
     }
 
     /** Never through a proxy that would join the caller's transaction, or follow it to a replica. */
@@ -176,9 +208,5 @@ final class ConnectionChoice {
         BeanDefinition definition = beans.getMergedBeanDefinition(name);
         return definition.isAutowireCandidate()
                 && !(definition instanceof AbstractBeanDefinition bean && !bean.isDefaultCandidate());
-    }
-
-    private static String typeOf(DataSource dataSource) {
-        return ClassUtils.getUserClass(dataSource).getName();
     }
 }

@@ -1,5 +1,6 @@
 package dev.pglock.autoconfigure;
 
+import dev.pglock.LockStorageException;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -64,6 +65,22 @@ final class LockDatabaseException extends IllegalStateException {
                 "Use a real PostgreSQL, in tests with Testcontainers for instance, or lead pglock.datasource.url to one. "
                         + WAYS_OUT,
                 null);
+    }
+
+    static LockDatabaseException unusableUrl(String origin) {
+        return new LockDatabaseException(
+                "The JDBC URL of the locks' database (" + origin + ") is understood by no driver.",
+                "Write it as jdbc:postgresql://host:port/database. It is not shown here because it may hold a password.",
+                null);
+    }
+
+    /** What the database lacks is said by whoever has looked. */
+    static LockDatabaseException unsupported(String origin, LockStorageException cause) {
+        return new LockDatabaseException(
+                cause.getMessage() + " (" + origin + ")",
+                "Use a supported PostgreSQL, in tests with Testcontainers for instance, or lead pglock.datasource.url to"
+                        + " one. " + WAYS_OUT,
+                cause);
     }
 
     static LockDatabaseException unreachable(String origin, Throwable cause) {

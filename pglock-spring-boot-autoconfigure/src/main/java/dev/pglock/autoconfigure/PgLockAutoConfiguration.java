@@ -38,12 +38,12 @@ public final class PgLockAutoConfiguration {
     PgLockAutoConfiguration() {}
 
     @Bean
-    PgLockSettings pgLockSettings(PgLockProperties properties, Environment environment) {
+    static PgLockSettings pgLockSettings(PgLockProperties properties, Environment environment) {
         return PgLockSettings.of(properties, environment);
     }
 
     @Bean
-    LockedMethodSettings pgLockMethodSettings(PgLockSettings settings) {
+    static LockedMethodSettings pgLockMethodSettings(PgLockSettings settings) {
         return settings.methods();
     }
 

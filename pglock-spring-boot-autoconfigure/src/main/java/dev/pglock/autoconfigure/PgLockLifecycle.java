@@ -1,6 +1,7 @@
 package dev.pglock.autoconfigure;
 
 import dev.pglock.LockRegistry;
+import dev.pglock.aop.LockVerifier;
 import dev.pglock.engine.LockEngine;
 import java.time.Duration;
 import java.util.Arrays;
@@ -53,8 +54,8 @@ final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<Conte
     @Override
     public void start() {
         closing = false;
-        // HOOK: int locked = verifiers.stream().mapToInt(LockVerifier::verify).sum();
-        int locked = 0;
+        LockVerifier verifier = context.getBeanProvider(LockVerifier.class).getIfAvailable();
+        int locked = verifier == null ? 0 : verifier.verify();
         if (locked > 0) {
             // Now, and not at the first tick: what is wrong with the database is to be told at start-up.
             context.getBeanProvider(LockRegistry.class).getObject();

@@ -5,6 +5,7 @@ import dev.pglock.OnLost;
 import dev.pglock.aop.LockMode;
 import dev.pglock.aop.ScheduledMode;
 import dev.pglock.aop.Verification;
+import dev.pglock.lease.SchemaMode;
 import java.time.Duration;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -55,16 +56,6 @@ public record PgLockProperties(
         @DefaultValue Datasource datasource,
         @DefaultValue List<Lock> locks) {
 
-    /** How the table of the leases comes to be. */
-    public enum InitializeSchema {
-        /** The table is created where it is missing. */
-        ALWAYS,
-        /** The start fails where the table is missing or is not what it should be. */
-        VALIDATE,
-        /** Nobody looks at the table at start-up. */
-        NEVER
-    }
-
     /**
      * Which scheduled methods are locked.
      *
@@ -88,7 +79,7 @@ public record PgLockProperties(
      */
     public record Lease(
             @DefaultValue("pglock_lease") String table,
-            @DefaultValue("always") InitializeSchema initializeSchema,
+            @DefaultValue("always") SchemaMode initializeSchema,
             @DefaultValue("7d") Duration retention) {}
 
     /**

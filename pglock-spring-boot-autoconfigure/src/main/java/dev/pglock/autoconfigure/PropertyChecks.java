@@ -3,6 +3,7 @@ package dev.pglock.autoconfigure;
 import dev.pglock.LockNames;
 import dev.pglock.LockStrategy;
 import dev.pglock.engine.EngineSettings;
+import dev.pglock.lease.LeaseTable;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
@@ -23,12 +24,8 @@ final class PropertyChecks {
     private static final Duration LONGEST = Duration.ofDays(36_500);
 
     private static final Pattern BARE_NUMBER = Pattern.compile("\\s*[-+]?\\d+\\s*");
-    private static final Pattern IDENTIFIER = Pattern.compile("[\\p{L}_][\\p{L}\\p{N}_$]*|\"(?:[^\"\\u0000]|\"\")+\"");
     private static final Pattern PACKAGE =
             Pattern.compile("[\\p{L}_$][\\p{L}\\p{N}_$]*(?:\\.[\\p{L}_$][\\p{L}\\p{N}_$]*)*");
-
-    /** The length at which PostgreSQL cuts identifiers, without asking. */
-    private static final int LONGEST_IDENTIFIER = 63;
 
     private static final int LONGEST_INSTANCE_ID = 255;
 
@@ -124,25 +121,12 @@ final class PropertyChecks {
     }
 
     private static void table(String table) {
-        String[] parts = table.split("\\.(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)", -1);
-        boolean usable = parts.length <= 2;
-        for (String part : parts) {
-            usable = usable && IDENTIFIER.matcher(part).matches() && bare(part).length() <= LONGEST_IDENTIFIER;
+        try {
+            var ignored = LeaseTable.parse(table);
+        } catch (IllegalArgumentException e) {
+            String message = String.valueOf(e.getMessage());
+            throw invalid("pglock.lease.table", table, message.substring(message.lastIndexOf(": ") + 2) + ".");
         }
-        if (!usable) {
-            throw invalid(
-                    "pglock.lease.table",
-                    table,
-                    "It must be the name of a table, such as 'pglock_lease' or 'jobs.pglock_lease': letters, digits and"
-                            + " '_' (or anything else in double quotes), each part at most " + LONGEST_IDENTIFIER
-                            + " characters.");
-        }
-    }
-
-    private static String bare(String identifier) {
-        return identifier.startsWith("\"")
-                ? identifier.substring(1, identifier.length() - 1).replace("\"\"", "\"")
-                : identifier;
     }
 
     /** Never with the URL as the value: it may hold a password. */

@@ -3,7 +3,12 @@ package dev.pglock.autoconfigure;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.zaxxer.hikari.HikariDataSource;
+import com.zaxxer.hikari.util.Credentials;
 import dev.pglock.annotation.PgLockDataSource;
+import dev.pglock.jdbc.ConnectionSpec;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.List;
 import java.util.Map;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
@@ -24,6 +29,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Primary;
 import org.springframework.jdbc.datasource.DelegatingDataSource;
+import org.springframework.jdbc.datasource.DriverManagerDataSource;
 import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 import org.springframework.jdbc.datasource.lookup.AbstractRoutingDataSource;
@@ -44,8 +50,7 @@ class ConnectionChoiceTests {
     void besideThePoolOfSpringBootOwnConnectionsAreOpened() {
         withPool.run(context -> {
             LockConnections chosen = context.getBean(LockConnections.class);
-            assertThat(chosen.dataSource()).isInstanceOf(HikariCopy.class);
-            assertThat(chosen.borrowed()).isFalse();
+            assertThat(chosen).isInstanceOf(LockConnections.Own.class);
             assertThat(chosen.origin()).isEqualTo("DataSource bean 'dataSource'");
             assertThat(context.getBean(HikariDataSource.class).getHikariPoolMXBean())
                     .as("the application's pool is not started")
@@ -63,7 +68,7 @@ class ConnectionChoiceTests {
     @Test
     void theUrlWinsOverTheApplicationsDataSource() {
         withPool.withPropertyValues("pglock.datasource.url=jdbc:postgresql://elsewhere/locks?sslmode=require")
-                .run(to("pglock.datasource.url", "jdbc:postgresql://elsewhere/locks"));
+                .run(to("pglock.datasource.url", "jdbc:postgresql://elsewhere/locks?sslmode=require"));
     }
 
     @Test
@@ -111,9 +116,9 @@ class ConnectionChoiceTests {
     @Test
     void sharingBorrowsAndSaysWhatThatCosts(CapturedOutput output) {
         withPool.withPropertyValues("pglock.datasource.shared=true").run(context -> {
-            LockConnections chosen = context.getBean(LockConnections.class);
-            assertThat(chosen.borrowed()).isTrue();
-            assertThat(chosen.dataSource()).isSameAs(context.getBean(DataSource.class));
+            assertThat(context.getBean(LockConnections.class))
+                    .isEqualTo(new LockConnections.Borrowed(
+                            context.getBean(DataSource.class), "DataSource bean 'dataSource'"));
             assertThat(output)
                     .containsOnlyOnce("Locks borrow their connections from the DataSource bean 'dataSource'"
                             + " (pglock.datasource.shared=true)")
@@ -123,32 +128,130 @@ class ConnectionChoiceTests {
 
     @Test
     void whatCannotBeCopiedIsBorrowed(CapturedOutput output) {
-        PGSimpleDataSource plain = new PGSimpleDataSource();
-        runner.withBean("plain", DataSource.class, () -> plain).run(context -> {
-            LockConnections chosen = context.getBean(LockConnections.class);
-            assertThat(chosen.borrowed()).isTrue();
-            assertThat(chosen.dataSource()).isSameAs(plain);
-            assertThat(output).contains("the configuration of a org.postgresql.ds.PGSimpleDataSource cannot be copied");
+        DataSource foreign = new DriverManagerDataSource(URL);
+        runner.withBean("foreign", DataSource.class, () -> foreign).run(context -> {
+            assertThat(context.getBean(LockConnections.class))
+                    .isEqualTo(new LockConnections.Borrowed(foreign, "DataSource bean 'foreign'"));
+            assertThat(output)
+                    .contains("the configuration of org.springframework.jdbc.datasource.DriverManagerDataSource is not"
+                            + " known");
         });
     }
 
     @Test
+    void aPoolWhoseSessionsAreSetUpBySqlIsBorrowedFrom(CapturedOutput output) {
+        withPool.withPropertyValues("spring.datasource.hikari.connection-init-sql=SET ROLE owner")
+                .run(context -> {
+                    assertThat(context.getBean(LockConnections.class)).isInstanceOf(LockConnections.Borrowed.class);
+                    assertThat(output).contains("its connectionInitSql may change anything");
+                });
+    }
+
+    @Test
     void nothingIsBorrowedThroughAProxyThatJoinsTheTransaction() {
-        PGSimpleDataSource plain = new PGSimpleDataSource();
+        DataSource foreign = new DriverManagerDataSource(URL);
         runner.withBean(
                         "proxy",
                         DataSource.class,
-                        () -> new TransactionAwareDataSourceProxy(new LazyConnectionDataSourceProxy(plain)))
-                .run(context -> assertThat(
-                                context.getBean(LockConnections.class).dataSource())
-                        .isSameAs(plain));
+                        () -> new TransactionAwareDataSourceProxy(new LazyConnectionDataSourceProxy(foreign)))
+                .run(context -> assertThat(context.getBean(LockConnections.class))
+                        .isEqualTo(new LockConnections.Borrowed(foreign, "DataSource bean 'proxy'")));
     }
 
     @Test
     void connectionDetailsComeBeforeBorrowing() {
-        runner.withBean("plain", DataSource.class, PGSimpleDataSource::new)
+        runner.withBean("foreign", DataSource.class, () -> new DriverManagerDataSource(URL))
                 .withBean(JdbcConnectionDetails.class, Details::new)
                 .run(to("the JDBC connection details", "jdbc:postgresql://details/db"));
+    }
+
+    @Test
+    void aPlainDataSourceOfTheDriverIsCopied() {
+        PGSimpleDataSource plain = new PGSimpleDataSource();
+        plain.setUrl("jdbc:postgresql://plain:5433/db?sslmode=require");
+        plain.setUser("app");
+        plain.setPassword("secret");
+        runner.withBean("plain", DataSource.class, () -> plain)
+                .run(context -> assertThat(spec(context))
+                        .returns("app", ConnectionSpec::username)
+                        .returns("secret", ConnectionSpec::password)
+                        .extracting(ConnectionSpec::url)
+                        .asString()
+                        .startsWith("jdbc:postgresql://plain:5433/db?")
+                        .contains("sslmode=require"));
+    }
+
+    @Test
+    void aCopyHasTheDriverPropertiesTheSchemaAndTheCredentialsOfThePool() {
+        withPool.withPropertyValues(
+                        "spring.datasource.username=app",
+                        "spring.datasource.password=secret",
+                        "spring.datasource.hikari.schema=Jobs",
+                        "spring.datasource.hikari.data-source-properties.sslmode=verify-full",
+                        "spring.datasource.hikari.data-source-properties.targetServerType=primary")
+                .run(context -> assertThat(spec(context))
+                        .isEqualTo(new ConnectionSpec(
+                                URL + "?currentSchema=%22Jobs%22",
+                                "app",
+                                "secret",
+                                Map.of("sslmode", "verify-full", "targetServerType", "primary"))));
+    }
+
+    @Test
+    void aCopyOfAPoolWithADataSourceClassHasItsProperties() {
+        HikariDataSource pool = new HikariDataSource();
+        pool.setDataSourceClassName(PGSimpleDataSource.class.getName());
+        pool.addDataSourceProperty("serverName", "host");
+        pool.addDataSourceProperty("databaseName", "db");
+        pool.addDataSourceProperty("user", "inner");
+        pool.addDataSourceProperty("password", "secret");
+        pool.addDataSourceProperty("sslmode", "require");
+        runner.withBean("pool", DataSource.class, () -> pool).run(context -> {
+            assertThat(spec(context).url())
+                    .startsWith("jdbc:postgresql://host/db?")
+                    .contains("sslmode=require");
+            assertThat(spec(context).username()).isEqualTo("inner");
+            pool.setUsername("outer");
+            assertThat(spec(context).username()).isEqualTo("outer");
+        });
+    }
+
+    @Test
+    void credentialsAreThoseOfThePoolAtThatMoment() {
+        withPool.withPropertyValues("spring.datasource.username=app", "spring.datasource.password=old")
+                .run(context -> {
+                    assertThat(spec(context).password()).isEqualTo("old");
+                    HikariDataSource pool = context.getBean(HikariDataSource.class);
+                    pool.getHikariConfigMXBean().setCredentials(Credentials.of("app", "new"));
+                    assertThat(spec(context).password()).isEqualTo("new");
+                    pool.setCredentialsProvider(() -> Credentials.of("token-user", "token"));
+                    assertThat(spec(context))
+                            .returns("token-user", ConnectionSpec::username)
+                            .returns("token", ConnectionSpec::password);
+                });
+    }
+
+    @Test
+    void aDatabaseThatIsNotPostgresIsRefusedByItsUrl() {
+        runner.withPropertyValues("spring.datasource.url=jdbc:h2:mem:x", "spring.datasource.hikari.maximum-pool-size=2")
+                .run(refused(
+                        "Locks are kept in PostgreSQL, but DataSource bean 'dataSource' leads to H2",
+                        "pglock.strategy=local",
+                        "pglock.enabled=false"));
+        runner.withPropertyValues("pglock.datasource.url=jdbc:mysql://db/x?password=hunter2")
+                .run(refused("pglock.datasource.url leads to MYSQL"));
+    }
+
+    @Test
+    void aUrlThatNoDriverUnderstandsIsRefusedAndNotShown() {
+        for (String url :
+                List.of("jdbc:postgresql://h:port/x?password=hunter2", "jdbc:postgres://h/x?password=hunter2")) {
+            runner.withPropertyValues("pglock.datasource.url=" + url).run(context -> {
+                refused("pglock.datasource.url", "understood by no driver").accept(context);
+                assertThat(context.getStartupFailure())
+                        .satisfies(e -> assertThat(stackTraceOf(e)).doesNotContain("hunter2"));
+            });
+        }
     }
 
     @Test
@@ -214,8 +317,7 @@ class ConnectionChoiceTests {
             assertThat(context).hasNotFailed();
             LockConnections chosen = context.getBean(LockConnections.class);
             assertThat(chosen.origin()).isEqualTo(origin);
-            assertThat(chosen.borrowed()).isFalse();
-            assertThat(((UnpooledDataSource) chosen.dataSource()).safeUrl()).isEqualTo(url);
+            assertThat(spec(context).url()).isEqualTo(url);
         };
     }
 
@@ -225,6 +327,18 @@ class ConnectionChoiceTests {
             var analysis = Analyses.of(context.getStartupFailure());
             assertThat(analysis.getDescription() + "\n" + analysis.getAction()).contains(texts);
         };
+    }
+
+    private static ConnectionSpec spec(AssertableApplicationContext context) {
+        return ((LockConnections.Own) context.getBean(LockConnections.class))
+                .specs()
+                .get();
+    }
+
+    private static String stackTraceOf(Throwable failure) {
+        StringWriter text = new StringWriter();
+        failure.printStackTrace(new PrintWriter(text));
+        return text.toString();
     }
 
     private static HikariDataSource pool(String url) {

@@ -10,6 +10,7 @@ import dev.pglock.aop.LockedMethodSettings;
 import dev.pglock.aop.ScheduledMode;
 import dev.pglock.aop.Verification;
 import dev.pglock.engine.EngineSettings;
+import dev.pglock.lease.SchemaMode;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -60,8 +61,8 @@ class PgLockPropertiesTests {
                     PgLockProperties properties = settings.properties();
                     assertThat(properties.enabled()).isTrue();
                     assertThat(properties.lease())
-                            .isEqualTo(new PgLockProperties.Lease(
-                                    "pglock_lease", PgLockProperties.InitializeSchema.ALWAYS, Duration.ofDays(7)));
+                            .isEqualTo(
+                                    new PgLockProperties.Lease("pglock_lease", SchemaMode.ALWAYS, Duration.ofDays(7)));
                     assertThat(properties.datasource())
                             .isEqualTo(new PgLockProperties.Datasource(null, null, null, 2, false));
                 });
@@ -144,14 +145,14 @@ class PgLockPropertiesTests {
             pglock.scheduled.mode                | some      | ScheduledMode
             pglock.scheduled.packages            | com..x    | name of a package
             pglock.scheduled.every-replica       | 'a.b, '   | name of a method
-            pglock.lease.table                   | ''        | name of a table
-            pglock.lease.table                   | a.b.c     | name of a table
-            pglock.lease.table                   | a b       | name of a table
-            pglock.lease.table                   | 1a        | name of a table
-            pglock.lease.table                   | x;drop    | name of a table
-            pglock.lease.table                   | a."b      | name of a table
-            pglock.lease.table                   | a_name_that_has_more_characters_than_an_identifier_of_postgresql | at most 63
-            pglock.lease.initialize-schema       | embedded  | InitializeSchema
+            pglock.lease.table                   | ''        | no table name
+            pglock.lease.table                   | a.b.c     | more than a schema and a name
+            pglock.lease.table                   | a b       | no table name
+            pglock.lease.table                   | 1a        | no table name
+            pglock.lease.table                   | x;drop    | no table name
+            pglock.lease.table                   | a."b      | no table name
+            pglock.lease.table                   | a_name_that_has_more_characters_than_an_identifier_of_postgresql | after 63
+            pglock.lease.initialize-schema       | embedded  | SchemaMode
             pglock.lease.retention               | -1d       | not be negative
             pglock.datasource.pool-size          | 0         | at least 1
             pglock.datasource.pool-size          | two       | int
