@@ -347,7 +347,8 @@ class PgLockAutoConfigurationTests {
                 .withUserConfiguration(Locked.class)
                 .run(context -> {
                     failsWith(
-                                    "The database of the locks (DataSource bean 'dataSource') cannot be reached",
+                                    "The database of the locks (DataSource bean 'dataSource') cannot be reached:"
+                                            + " Connection to localhost:1 refused",
                                     "initialize-schema=never")
                             .accept(context);
                     assertThat(context.getStartupFailure()).hasStackTraceContaining("refused");
@@ -435,20 +436,22 @@ class PgLockAutoConfigurationTests {
                         "pglock.locks[0].min-hold=1m")
                 .run(context -> {
                     LockRegistry registry = context.getBean(LockRegistry.class);
-                    for (String name : List.of("configured", "asked")) {
-                        registry.tryAcquire(LockRequest.of(name).leaseDuration(Duration.ofSeconds(40)))
-                                .orElseThrow();
+                    LockRequest configured = LockRequest.of("configured").leaseDuration(Duration.ofSeconds(40));
+                    LockRequest asked = LockRequest.of("asked").leaseDuration(Duration.ofSeconds(40));
+                    try (LockHandle one = registry.tryAcquire(configured).orElseThrow();
+                            LockHandle two = registry.tryAcquire(asked).orElseThrow();
+                            LockHandle three = take(context, "default")) {
+                        assertThat(seconds(one)).isEqualTo(300);
+                        assertThat(seconds(two)).isEqualTo(40);
+                        assertThat(seconds(three)).isEqualTo(20);
                     }
-                    take(context, "default");
-                    assertThat(seconds("configured")).isEqualTo(300);
-                    assertThat(seconds("asked")).isEqualTo(40);
-                    assertThat(seconds("default")).isEqualTo(20);
                 });
     }
 
-    private static long seconds(String name) {
+    private static long seconds(LockHandle lock) {
         return database.number(
-                "SELECT round(extract(epoch FROM expires_at - acquired_at)) FROM pglock_lease WHERE name = ?", name);
+                "SELECT round(extract(epoch FROM expires_at - acquired_at)) FROM pglock_lease WHERE name = ?",
+                lock.name());
     }
 
     @Test
@@ -538,12 +541,13 @@ class PgLockAutoConfigurationTests {
         };
     }
 
-    static class Job {
+    /** Public, because a proxy in the class loader of a test is in another package. */
+    public static class Job {
 
         int runs;
 
         @RunOnce("job")
-        void run() {
+        public void run() {
             runs++;
         }
     }
