@@ -1,0 +1,71 @@
+package dev.pglock.aop;
+
+import java.lang.reflect.Method;
+import java.util.function.IntSupplier;
+import org.aopalliance.aop.Advice;
+import org.springframework.aop.ClassFilter;
+import org.springframework.aop.MethodMatcher;
+import org.springframework.aop.Pointcut;
+import org.springframework.aop.PointcutAdvisor;
+import org.springframework.aop.framework.autoproxy.ProxyCreationContext;
+import org.springframework.aop.support.StaticMethodMatcher;
+import org.springframework.core.Ordered;
+
+/**
+ * Brings the interceptor to the beans with locked methods: inside {@code @Async}, outside {@code @Transactional}. It
+ * matches by the same finder that the interceptor uses.
+ */
+final class LockAdvisor implements PointcutAdvisor, Ordered {
+
+    private final LockInterceptor interceptor;
+    private final IntSupplier order;
+    private final Pointcut pointcut;
+
+    LockAdvisor(LockInterceptor interceptor, LockSpecs specs, AutoConfiguredBeans autoConfigured, IntSupplier order) {
+        this.interceptor = interceptor;
+        this.order = order;
+        this.pointcut = new LockPointcut(specs, autoConfigured);
+    }
+
+    @Override
+    public Pointcut getPointcut() {
+        return pointcut;
+    }
+
+    @Override
+    public Advice getAdvice() {
+        return interceptor;
+    }
+
+    @Override
+    public int getOrder() {
+        return order.getAsInt();
+    }
+
+    private record LockPointcut(LockSpecs specs, AutoConfiguredBeans autoConfigured) implements Pointcut {
+
+        @Override
+        public ClassFilter getClassFilter() {
+            return type -> !specs.annotatedMethods(type).isEmpty()
+                    && !isNoneOfOurs(type, ProxyCreationContext.getCurrentProxiedBeanName());
+        }
+
+        /** A bean of an auto-configuration is somebody's infrastructure: only our own annotations count there. */
+        private boolean isNoneOfOurs(
+                Class<?> type, @org.jspecify.annotations.Nullable String beanName) {
+            return beanName != null
+                    && specs.annotatedMethods(type).values().stream().allMatch(LockAnnotations::onlyScheduled)
+                    && autoConfigured.contains(beanName);
+        }
+
+        @Override
+        public MethodMatcher getMethodMatcher() {
+            return new StaticMethodMatcher() {
+                @Override
+                public boolean matches(Method method, Class<?> targetClass) {
+                    return specs.find(method, targetClass) != null;
+                }
+            };
+        }
+    }
+}

@@ -1,0 +1,60 @@
+package dev.pglock.aop;
+
+import dev.pglock.annotation.EveryReplica;
+import dev.pglock.annotation.RunOnce;
+import dev.pglock.annotation.Singleton;
+import java.lang.reflect.Method;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import org.springframework.core.annotation.AnnotatedElementUtils;
+import org.springframework.scheduling.annotation.Scheduled;
+import org.springframework.scheduling.annotation.Schedules;
+
+/**
+ * The annotations of one method, merged: composed, repeated and inherited ones included. Found by one finder, so that
+ * pointcut, interceptor and verification cannot disagree.
+ *
+ * @param runOnce ours, also from an interface
+ * @param singleton ours, also from an interface
+ * @param everyReplica on the method itself
+ * @param everyReplicaType on its class
+ * @param scheduled whether Spring schedules the method; Spring looks at the most specific method only, and so do we
+ */
+record LockAnnotations(
+        @Nullable RunOnce runOnce,
+        @Nullable Singleton singleton,
+        boolean everyReplica,
+        boolean everyReplicaType,
+        boolean scheduled) {
+
+    /**
+     * Finds them.
+     *
+     * @param method the most specific method
+     * @param type the bean's own class
+     * @return null if there are none that matter here
+     */
+    static @Nullable LockAnnotations find(Method method, Class<?> type) {
+        if (method.isSynthetic() || method.getDeclaringClass() == Object.class) {
+            return null;
+        }
+        RunOnce runOnce = AnnotatedElementUtils.findMergedAnnotation(method, RunOnce.class);
+        Singleton singleton = AnnotatedElementUtils.findMergedAnnotation(method, Singleton.class);
+        Set<Scheduled> scheduled =
+                AnnotatedElementUtils.getMergedRepeatableAnnotations(method, Scheduled.class, Schedules.class);
+        if (runOnce == null && singleton == null && scheduled.isEmpty()) {
+            return null;
+        }
+        return new LockAnnotations(
+                runOnce,
+                singleton,
+                AnnotatedElementUtils.hasAnnotation(method, EveryReplica.class),
+                AnnotatedElementUtils.hasAnnotation(type, EveryReplica.class),
+                !scheduled.isEmpty());
+    }
+
+    /** Whether the method is locked for being scheduled, and for nothing else. */
+    boolean onlyScheduled() {
+        return scheduled && runOnce == null && singleton == null;
+    }
+}

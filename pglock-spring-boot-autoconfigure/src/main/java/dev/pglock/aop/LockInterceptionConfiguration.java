@@ -1,0 +1,133 @@
+package dev.pglock.aop;
+
+import dev.pglock.LockRegistry;
+import java.util.function.IntSupplier;
+import java.util.function.Supplier;
+import org.springframework.aop.config.AopConfigUtils;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.BeanDefinition;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.beans.factory.support.BeanDefinitionRegistry;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
+import org.springframework.context.annotation.ImportBeanDefinitionRegistrar;
+import org.springframework.context.annotation.Role;
+import org.springframework.core.Ordered;
+import org.springframework.core.annotation.AnnotatedElementUtils;
+import org.springframework.core.env.Environment;
+import org.springframework.core.type.AnnotationMetadata;
+import org.springframework.util.function.SingletonSupplier;
+
+/**
+ * The beans of interception. All are infrastructure and ask for nothing but the container before they are used: an
+ * advisor that needed other beans would keep those from being proxied.
+ *
+ * <p>Expects one bean of type {@link LockedMethodSettings} and one of type {@link LockRegistry}.
+ */
+@Configuration(proxyBeanMethods = false)
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+@Import(LockInterceptionConfiguration.AutoProxyCreator.class)
+public final class LockInterceptionConfiguration {
+
+    private static final String AUTO_CONFIGURATION = "org.springframework.boot.autoconfigure.AutoConfiguration";
+    private static final String TRANSACTION_ADVISOR = "org.springframework.transaction.config.internalTransactionAdvisor";
+
+    LockInterceptionConfiguration() {}
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static LockSpecs pgLockSpecs(
+            ObjectProvider<LockedMethodSettings> settings,
+            Environment environment,
+            ConfigurableListableBeanFactory beans) {
+        return new LockSpecs(SingletonSupplier.of(settings::getObject), new Expressions(environment, beans));
+    }
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static AutoConfiguredBeans pgLockAutoConfiguredBeans(ConfigurableListableBeanFactory beans) {
+        return new AutoConfiguredBeans(beans, type -> AnnotatedElementUtils.isAnnotated(type, AUTO_CONFIGURATION));
+    }
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static MethodShapes pgLockMethodShapes(ConfigurableListableBeanFactory beans) {
+        return new MethodShapes(beans);
+    }
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static Ticks pgLockTicks() {
+        return new Ticks();
+    }
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static LockAdvisor pgLockAdvisor(
+            LockSpecs specs,
+            Ticks ticks,
+            AutoConfiguredBeans autoConfigured,
+            ObjectProvider<LockedMethodSettings> settings,
+            ObjectProvider<LockRegistry> registry,
+            ConfigurableListableBeanFactory beans) {
+        Supplier<LockedMethodSettings> once = SingletonSupplier.of(settings::getObject);
+        LockInterceptor interceptor =
+                new LockInterceptor(specs, ticks, once, SingletonSupplier.of(registry::getObject));
+        return new LockAdvisor(interceptor, specs, autoConfigured, order(once, beans));
+    }
+
+    /** Just outside the transaction advisor, wherever the application has put that one. */
+    private static IntSupplier order(Supplier<LockedMethodSettings> settings, ConfigurableListableBeanFactory beans) {
+        return () -> {
+            Integer configured = settings.get().order();
+            if (configured != null) {
+                return configured;
+            }
+            int transactions = beans.containsBean(TRANSACTION_ADVISOR)
+                    ? beans.getBean(TRANSACTION_ADVISOR, Ordered.class).getOrder()
+                    : Ordered.LOWEST_PRECEDENCE;
+            return transactions == Ordered.HIGHEST_PRECEDENCE ? transactions : transactions - 1;
+        };
+    }
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static LockedBeanPostProcessor pgLockBeanPostProcessor(
+            LockSpecs specs,
+            AutoConfiguredBeans autoConfigured,
+            MethodShapes shapes,
+            ObjectProvider<LockVerifier> verifier) {
+        return new LockedBeanPostProcessor(specs, autoConfigured, shapes, verifier::getObject);
+    }
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static LockVerifier pgLockVerifier(
+            ConfigurableListableBeanFactory beans,
+            LockSpecs specs,
+            AutoConfiguredBeans autoConfigured,
+            MethodShapes shapes,
+            Ticks ticks,
+            ObjectProvider<LockedMethodSettings> settings) {
+        return new LockVerifier(
+                beans, specs, autoConfigured, shapes, ticks, SingletonSupplier.of(settings::getObject));
+    }
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static TickingConfigurer pgLockTickingConfigurer(Ticks ticks) {
+        return new TickingConfigurer(ticks);
+    }
+
+    /** Without an auto-proxy creator the annotations would be inert, and nobody would be told. */
+    static final class AutoProxyCreator implements ImportBeanDefinitionRegistrar {
+
+        AutoProxyCreator() {}
+
+        @Override
+        public void registerBeanDefinitions(AnnotationMetadata importing, BeanDefinitionRegistry registry) {
+            AopConfigUtils.registerAutoProxyCreatorIfNecessary(registry);
+        }
+    }
+}

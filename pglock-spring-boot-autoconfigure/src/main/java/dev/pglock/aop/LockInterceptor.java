@@ -1,0 +1,134 @@
+package dev.pglock.aop;
+
+import dev.pglock.Denial;
+import dev.pglock.DenialReason;
+import dev.pglock.LockAttempt;
+import dev.pglock.LockContext;
+import dev.pglock.LockHandle;
+import dev.pglock.LockNotAcquiredException;
+import dev.pglock.LockRegistry;
+import dev.pglock.LockRequest;
+import dev.pglock.LockStorageException;
+import dev.pglock.annotation.IfHeld;
+import java.util.function.Supplier;
+import org.aopalliance.intercept.MethodInterceptor;
+import org.aopalliance.intercept.MethodInvocation;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import org.springframework.aop.support.AopUtils;
+import org.springframework.expression.EvaluationContext;
+import org.springframework.expression.Expression;
+
+/**
+ * Runs a locked method under its lock, or does what its annotation says when the lock is not to be had. Without proof of
+ * the lock the body does not run.
+ */
+final class LockInterceptor implements MethodInterceptor {
+
+    private static final Logger log = LoggerFactory.getLogger(LockInterceptor.class);
+
+    private final LockSpecs specs;
+    private final Ticks ticks;
+    private final Supplier<LockedMethodSettings> settings;
+    private final Supplier<LockRegistry> registry;
+
+    LockInterceptor(
+            LockSpecs specs, Ticks ticks, Supplier<LockedMethodSettings> settings, Supplier<LockRegistry> registry) {
+        this.specs = specs;
+        this.ticks = ticks;
+        this.settings = settings;
+        this.registry = registry;
+    }
+
+    @Override
+    public @Nullable Object invoke(MethodInvocation invocation) throws Throwable {
+        Object target = invocation.getThis();
+        Class<?> type = target == null ? invocation.getMethod().getDeclaringClass() : AopUtils.getTargetClass(target);
+        LockSpec spec = specs.find(invocation.getMethod(), type);
+        if (spec == null) {
+            return invocation.proceed();
+        }
+        boolean tick = ticks.isTickOf(spec);
+        if (!isMet(spec.condition(), spec, invocation)) {
+            log.debug("{} is not run here: its condition is false", spec.describe());
+            return spec.skippedValue();
+        }
+        String name = spec.name().evaluate(() -> context(spec, invocation));
+        return switch (settings.get().mode(name)) {
+            case EVERY_REPLICA -> invocation.proceed();
+            case PAUSED -> denied(spec, Denial.of(name, DenialReason.PAUSED), tick);
+            case LOCKED -> runLocked(spec, name, tick, invocation);
+        };
+    }
+
+    private @Nullable Object runLocked(LockSpec spec, String name, boolean tick, MethodInvocation invocation)
+            throws Throwable {
+        LockHandle outer = LockContext.find(name);
+        if (outer != null && spec.terms().version() == null) {
+            // The same lock again on the same thread: the outer call's tenure covers this one.
+            outer.ensureHeld();
+            return invocation.proceed();
+        }
+        LockRequest request = spec.terms().request(name);
+        if (spec.ifHeld() == IfHeld.WAIT) {
+            return runWhenGranted(spec, request, invocation);
+        }
+        LockAttempt attempt;
+        try {
+            attempt = registry.get().attempt(request);
+        } catch (LockStorageException e) {
+            if (!tick) {
+                throw e;
+            }
+            // The registry has said once that the database is away; the scheduler has nothing to add at every tick.
+            log.debug("The tick of {} is skipped: the database could not be asked for its lock", spec.describe(), e);
+            return spec.skippedValue();
+        }
+        return attempt instanceof LockAttempt.Granted granted
+                ? granted.lock().execute(invocation::proceed)
+                : denied(spec, ((LockAttempt.Denied) attempt).denial(), tick);
+    }
+
+    private @Nullable Object runWhenGranted(LockSpec spec, LockRequest request, MethodInvocation invocation)
+            throws Throwable {
+        LockHandle lock;
+        try {
+            lock = registry.get().acquire(request);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new LockNotAcquiredException(
+                    request.name(), null, "Interrupted while waiting for lock '" + request.name() + "'");
+        } catch (LockNotAcquiredException e) {
+            if (e.reason() == DenialReason.DONE) {
+                return spec.skippedValue();
+            }
+            throw e;
+        }
+        return lock.execute(invocation::proceed);
+    }
+
+    /** A tick and a {@code SKIP} are skipped; whoever else called is told. */
+    private static @Nullable Object denied(LockSpec spec, Denial denial, boolean tick) {
+        boolean skip =
+                switch (spec.kind()) {
+                    case SCHEDULED -> tick;
+                    case RUN_ONCE -> spec.ifHeld() == IfHeld.SKIP || denial.reason() == DenialReason.DONE;
+                    case SINGLETON -> false;
+                };
+        if (!skip) {
+            throw new LockNotAcquiredException(denial);
+        }
+        log.debug("{} is skipped: lock '{}' is {}", spec.describe(), denial.name(), denial.describe());
+        return spec.skippedValue();
+    }
+
+    private boolean isMet(@Nullable Expression condition, LockSpec spec, MethodInvocation invocation) {
+        return condition == null
+                || Boolean.TRUE.equals(condition.getValue(context(spec, invocation), Boolean.class));
+    }
+
+    private EvaluationContext context(LockSpec spec, MethodInvocation invocation) {
+        return specs.expressions().context(invocation.getThis(), spec.method(), invocation.getArguments());
+    }
+}

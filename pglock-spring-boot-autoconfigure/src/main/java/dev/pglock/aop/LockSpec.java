@@ -1,0 +1,84 @@
+package dev.pglock.aop;
+
+import dev.pglock.LockRequest;
+import dev.pglock.LockStrategy;
+import dev.pglock.OnLost;
+import dev.pglock.annotation.IfHeld;
+import java.lang.reflect.Method;
+import java.time.Duration;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import org.springframework.expression.Expression;
+
+/**
+ * How one method is locked: its annotations, read and checked once. Immutable.
+ *
+ * @param kind what a call does with its lock
+ * @param type the bean's own class
+ * @param method the most specific method
+ * @param name under which name
+ * @param writtenName whether the name was written out
+ * @param terms how the lock is asked for
+ * @param ifHeld what a call does that does not get it; only for {@link Kind#RUN_ONCE}
+ * @param condition null: always
+ * @param skipped what a skipped call returns
+ * @param ticks how a scheduled task that calls this method describes itself; empty if it is not scheduled
+ * @param async whether calls are handed to another thread before they get here
+ */
+record LockSpec(
+        Kind kind,
+        Class<?> type,
+        Method method,
+        LockName name,
+        boolean writtenName,
+        Terms terms,
+        IfHeld ifHeld,
+        @Nullable Expression condition,
+        SkippedResult skipped,
+        Set<String> ticks,
+        boolean async) {
+
+    /** What a call does with its lock. */
+    enum Kind {
+        /** Locked only because it is scheduled: a tick is skipped, a direct call runs or fails. */
+        SCHEDULED,
+        /** Runs if the lock is free. */
+        RUN_ONCE,
+        /** Waits for its turn. */
+        SINGLETON
+    }
+
+    /** The attributes that go into the request; null is the registry's default. */
+    record Terms(
+            @Nullable LockStrategy strategy,
+            @Nullable Duration leaseDuration,
+            @Nullable Duration waitTimeout,
+            @Nullable Duration minHold,
+            @Nullable Duration maxHold,
+            @Nullable OnLost onLost,
+            @Nullable String version) {
+
+        LockRequest request(String name) {
+            LockRequest request = LockRequest.of(name);
+            request = strategy == null ? request : request.strategy(strategy);
+            request = leaseDuration == null ? request : request.leaseDuration(leaseDuration);
+            request = waitTimeout == null ? request : request.waitTimeout(waitTimeout);
+            request = minHold == null ? request : request.minHold(minHold);
+            request = maxHold == null ? request : request.maxHold(maxHold);
+            request = onLost == null ? request : request.onLost(onLost);
+            return version == null ? request : request.version(version);
+        }
+    }
+
+    boolean isScheduled() {
+        return !ticks.isEmpty();
+    }
+
+    @Nullable Object skippedValue() {
+        return skipped.value(method.getReturnType());
+    }
+
+    String describe() {
+        return type.getSimpleName() + "." + method.getName();
+    }
+}

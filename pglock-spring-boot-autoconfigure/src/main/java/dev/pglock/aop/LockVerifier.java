@@ -1,0 +1,201 @@
+package dev.pglock.aop;
+
+import dev.pglock.annotation.RunOnce;
+import java.lang.annotation.Annotation;
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import org.springframework.aop.framework.autoproxy.AutoProxyUtils;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.event.EventListener;
+import org.springframework.core.annotation.AnnotatedElementUtils;
+import org.springframework.util.ClassUtils;
+import org.springframework.util.ReflectionUtils;
+
+/**
+ * The check after start-up: every method with our annotations, and every scheduled one that is to be locked, must be one
+ * that can be, under a name that is its own. It looks at the types of all beans, those that are created later included;
+ * whether a created bean is really advised is checked when it is created, by {@link LockedBeanPostProcessor}.
+ */
+public final class LockVerifier {
+
+    private static final Logger log = LoggerFactory.getLogger(LockVerifier.class);
+
+    /** Events that every replica publishes at its start. */
+    private static final Set<String> START_EVENTS = Set.of(
+            "ContextRefreshedEvent", "ContextStartedEvent", "ApplicationStartedEvent", "ApplicationReadyEvent");
+
+    private final ConfigurableListableBeanFactory beans;
+    private final LockSpecs specs;
+    private final AutoConfiguredBeans autoConfigured;
+    private final MethodShapes shapes;
+    private final Ticks ticks;
+    private final Supplier<LockedMethodSettings> settings;
+
+    LockVerifier(
+            ConfigurableListableBeanFactory beans,
+            LockSpecs specs,
+            AutoConfiguredBeans autoConfigured,
+            MethodShapes shapes,
+            Ticks ticks,
+            Supplier<LockedMethodSettings> settings) {
+        this.beans = beans;
+        this.specs = specs;
+        this.autoConfigured = autoConfigured;
+        this.shapes = shapes;
+        this.ticks = ticks;
+        this.settings = settings;
+    }
+
+    /**
+     * Checks all beans of the context and logs, in one line at INFO, what is locked and what is not. Creates no bean and
+     * asks no database.
+     *
+     * @return how many methods are locked
+     * @throws InvalidLockException for the first method that cannot be locked as it is written, unless
+     *     {@code pglock.verification} is {@code warn} or {@code off}
+     */
+    public int verify() {
+        Findings findings = new Findings();
+        for (String beanName : beans.getBeanDefinitionNames()) {
+            Class<?> type = targetType(beanName);
+            if (type != null && !type.getName().startsWith("org.springframework.")) {
+                refuseForeignSingletons(type);
+                verify(beanName, type, findings);
+            }
+        }
+        findings.report();
+        return findings.locked.size();
+    }
+
+    private @Nullable Class<?> targetType(String beanName) {
+        if (beanName.startsWith("scopedTarget.")) {
+            return null;
+        }
+        Class<?> type = AutoProxyUtils.determineTargetClass(beans, beanName);
+        return type == null ? null : ClassUtils.getUserClass(type);
+    }
+
+    private void verify(String beanName, Class<?> type, Findings findings) {
+        Map<Method, LockAnnotations> annotated = specs.annotatedMethods(type);
+        boolean none = annotated.values().stream().allMatch(LockAnnotations::onlyScheduled)
+                && autoConfigured.contains(beanName);
+        for (Map.Entry<Method, LockAnnotations> entry : annotated.entrySet()) {
+            Method method = entry.getKey();
+            try {
+                LockSpec spec = none ? null : specs.find(method, type);
+                if (spec == null) {
+                    findings.unlocked(type, method, none ? "auto-configured" : entry.getValue());
+                    continue;
+                }
+                shapes.check(type, method);
+                findings.locked(spec);
+                if (spec.async()) {
+                    ticks.expectOnOtherThreads(spec);
+                }
+                warnOfStartListener(spec);
+            } catch (InvalidLockException e) {
+                refuse(e);
+            }
+        }
+    }
+
+    /** Throws, warns or stays silent, as {@code pglock.verification} says. */
+    void refuse(InvalidLockException e) {
+        switch (settings.get().verification()) {
+            case FAIL -> throw e;
+            case WARN -> log.warn("{}: it runs WITHOUT its lock. {}", e.getMessage(), e.action());
+            case OFF -> log.debug("{}: it runs without its lock, and nobody wants to know", e.getMessage());
+        }
+    }
+
+    private void refuseForeignSingletons(Class<?> type) {
+        ReflectionUtils.doWithMethods(
+                type,
+                method -> Arrays.stream(method.getAnnotations())
+                        .map(Annotation::annotationType)
+                        .filter(LockVerifier::isForeignSingleton)
+                        .findFirst()
+                        .ifPresent(a -> refuse(InvalidLockException.of(
+                                type,
+                                method,
+                                "it is annotated with @" + a.getName() + ", which locks nothing",
+                                "Import dev.pglock.annotation.Singleton instead."))),
+                method -> !method.isSynthetic()
+                        && method.getDeclaringClass() != Object.class
+                        && !AnnotatedElementUtils.hasAnnotation(method, Bean.class));
+    }
+
+    private static boolean isForeignSingleton(Class<?> annotation) {
+        return annotation.getSimpleName().equals("Singleton")
+                && !annotation.getName().startsWith("dev.pglock.");
+    }
+
+    private static void warnOfStartListener(LockSpec spec) {
+        EventListener listener = AnnotatedElementUtils.findMergedAnnotation(spec.method(), EventListener.class);
+        if (listener == null
+                || spec.terms().version() != null
+                || !AnnotatedElementUtils.hasAnnotation(spec.method(), RunOnce.class)) {
+            return;
+        }
+        List<Class<?>> events = new ArrayList<>(List.of(listener.classes()));
+        events.addAll(List.of(spec.method().getParameterTypes()));
+        events.stream().map(Class::getSimpleName).filter(START_EVENTS::contains).findFirst().ifPresent(event -> log.warn(
+                "{} listens to {} with @RunOnce but without a version: replicas that start one after the other all run "
+                        + "it. Add a version to have a success remembered",
+                spec.describe(),
+                event));
+    }
+
+    /** What was found, for the one line that says so. */
+    private static final class Findings {
+
+        private final Map<String, LockSpec> byDefaultName = new HashMap<>();
+        private final Set<String> locked = new TreeSet<>();
+        private final Set<String> unlocked = new TreeSet<>();
+
+        void locked(LockSpec spec) {
+            if (!spec.writtenName()) {
+                LockSpec other = byDefaultName.put(spec.name().text(), spec);
+                if (other != null && !other.method().equals(spec.method())) {
+                    throw InvalidLockException.of(
+                            spec.type(),
+                            spec.method(),
+                            "its lock would have the name '" + spec.name() + "', as that of "
+                                    + other.type().getName() + "." + other.method().getName(),
+                            "Write the name of one of them out: @RunOnce(\"…\").");
+                }
+            }
+            String method = spec.describe();
+            String name = spec.name().text();
+            locked.add(name.equals(method) ? method : method + " as '" + name + "'");
+        }
+
+        void unlocked(Class<?> type, Method method, Object why) {
+            String reason = why instanceof LockAnnotations a
+                    ? a.everyReplica() || a.everyReplicaType() ? "@EveryReplica" : "configuration"
+                    : why.toString();
+            unlocked.add(type.getSimpleName() + "." + method.getName() + " (" + reason + ")");
+        }
+
+        void report() {
+            if (locked.isEmpty() && unlocked.isEmpty()) {
+                return;
+            }
+            log.info(
+                    "Methods that run on one replica at a time: {}. On every replica: {}",
+                    locked.isEmpty() ? "none" : String.join(", ", locked),
+                    unlocked.isEmpty() ? "none" : String.join(", ", unlocked));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+package dev.pglock.aop;
+
+import java.lang.reflect.Method;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.springframework.aop.framework.Advised;
+import org.springframework.aop.framework.AopProxyUtils;
+import org.springframework.aop.support.AopUtils;
+import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.util.ClassUtils;
+
+/**
+ * Looks at each bean before and after it was proxied. It comes after every ordered post-processor, the auto-proxy creator
+ * included, and before the one that schedules methods: what it sees is what the scheduler would call. A raw object here
+ * (handed out early by a circular reference, say) would run its methods unlocked.
+ */
+final class LockedBeanPostProcessor implements BeanPostProcessor {
+
+    private final LockSpecs specs;
+    private final AutoConfiguredBeans autoConfigured;
+    private final MethodShapes shapes;
+    private final Supplier<LockVerifier> verifier;
+
+    LockedBeanPostProcessor(
+            LockSpecs specs, AutoConfiguredBeans autoConfigured, MethodShapes shapes, Supplier<LockVerifier> verifier) {
+        this.specs = specs;
+        this.autoConfigured = autoConfigured;
+        this.shapes = shapes;
+        this.verifier = verifier;
+    }
+
+    @Override
+    public Object postProcessBeforeInitialization(Object bean, String beanName) {
+        forEachLockedMethod(bean, beanName, (type, method) -> shapes.check(type, method));
+        return bean;
+    }
+
+    @Override
+    public Object postProcessAfterInitialization(Object bean, String beanName) {
+        forEachLockedMethod(bean, beanName, (type, method) -> {
+            if (!isAdvised(bean)) {
+                throw MethodShapes.cannot(
+                        type,
+                        method,
+                        "its bean '" + beanName + "' was not proxied (handed out early by a circular reference, created "
+                                + "by a bean post-processor or factory, or its proxying is switched off)",
+                        "Break the circular reference, with @Lazy on one side for instance.");
+            }
+            MethodShapes.checkJdkProxy(bean, type, method);
+        });
+        return bean;
+    }
+
+    private void forEachLockedMethod(Object bean, String beanName, MethodCheck check) {
+        Class<?> type = ClassUtils.getUserClass(AopProxyUtils.ultimateTargetClass(bean));
+        Map<Method, LockAnnotations> annotated = specs.annotatedMethods(type);
+        if (annotated.isEmpty()
+                || (annotated.values().stream().allMatch(LockAnnotations::onlyScheduled)
+                        && autoConfigured.contains(beanName))) {
+            return;
+        }
+        for (Method method : annotated.keySet()) {
+            try {
+                if (specs.find(method, type) != null) {
+                    check.check(type, method);
+                }
+            } catch (InvalidLockException e) {
+                verifier.get().refuse(e);
+            }
+        }
+    }
+
+    /** A proxy whose target is looked up at each call, a scoped one say, leads to a bean that is looked at by itself. */
+    private static boolean isAdvised(Object bean) {
+        if (bean instanceof Advised advised) {
+            return !advised.getTargetSource().isStatic()
+                    || java.util.Arrays.stream(advised.getAdvisors()).anyMatch(LockAdvisor.class::isInstance);
+        }
+        return AopUtils.isAopProxy(bean);
+    }
+
+    @FunctionalInterface
+    private interface MethodCheck {
+
+        void check(Class<?> type, Method method);
+    }
+}

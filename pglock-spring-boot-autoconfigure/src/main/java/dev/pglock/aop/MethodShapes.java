@@ -1,0 +1,78 @@
+package dev.pglock.aop;
+
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.lang.reflect.Proxy;
+import java.util.Arrays;
+import org.springframework.aop.framework.ProxyConfig;
+import org.springframework.aop.config.AopConfigUtils;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.util.ClassUtils;
+
+/** Which methods a proxy can intercept at all. */
+final class MethodShapes {
+
+    private final ConfigurableListableBeanFactory beans;
+
+    MethodShapes(ConfigurableListableBeanFactory beans) {
+        this.beans = beans;
+    }
+
+    /** Refuses a method that no proxy of its class could intercept. */
+    void check(Class<?> type, Method method) {
+        int modifiers = method.getModifiers();
+        if (Modifier.isPrivate(modifiers)) {
+            throw cannot(type, method, "it is private", "Make it package-private or more.");
+        }
+        if (Modifier.isStatic(modifiers)) {
+            throw cannot(type, method, "it is static", "Make it an instance method.");
+        }
+        boolean inInterface = isInInterface(type, method);
+        if (inInterface && !proxiesClasses()) {
+            return;
+        }
+        if (Modifier.isFinal(modifiers)) {
+            throw cannot(type, method, "it is final", "Remove 'final', or open the class in Kotlin.");
+        }
+        if (Modifier.isFinal(type.getModifiers())) {
+            throw cannot(
+                    type,
+                    method,
+                    "its class is final",
+                    "Remove 'final' (open the class in Kotlin; a record cannot be), or move the method to an interface "
+                            + "and set spring.aop.proxy-target-class=false.");
+        }
+    }
+
+    /** Refuses a method that the bean's JDK proxy does not have. */
+    static void checkJdkProxy(Object bean, Class<?> type, Method method) {
+        if (Proxy.isProxyClass(bean.getClass())
+                && Arrays.stream(bean.getClass().getInterfaces())
+                        .noneMatch(i -> ClassUtils.hasMethod(i, method.getName(), method.getParameterTypes()))) {
+            throw cannot(
+                    type,
+                    method,
+                    "its bean has an interface proxy, and none of the interfaces has the method",
+                    "Add it to an interface, or set spring.aop.proxy-target-class=true.");
+        }
+    }
+
+    static InvalidLockException cannot(Class<?> type, Method method, String problem, String action) {
+        return InvalidLockException.of(
+                type,
+                method,
+                problem + ", so its calls cannot be intercepted and would run unlocked",
+                action + " If every replica is to run it, annotate it with @EveryReplica.");
+    }
+
+    private static boolean isInInterface(Class<?> type, Method method) {
+        return ClassUtils.getAllInterfacesForClassAsSet(type).stream()
+                .anyMatch(i -> ClassUtils.hasMethod(i, method.getName(), method.getParameterTypes()));
+    }
+
+    private boolean proxiesClasses() {
+        return beans.containsBeanDefinition(AopConfigUtils.AUTO_PROXY_CREATOR_BEAN_NAME)
+                && beans.getBean(AopConfigUtils.AUTO_PROXY_CREATOR_BEAN_NAME, ProxyConfig.class)
+                        .isProxyTargetClass();
+    }
+}
