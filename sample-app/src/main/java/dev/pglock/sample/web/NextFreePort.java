@@ -65,7 +65,7 @@ class NextFreePort implements WebServerFactoryCustomizer<TomcatServletWebServerF
                     if (attempt == ATTEMPTS) {
                         throw ex;
                     }
-                    log.info("Port {} is taken, trying {}", getPort(), getPort() + 1);
+                    log.info("Port {} is taken, by another replica perhaps: trying {}", getPort(), getPort() + 1);
                     setPort(getPort() + 1);
                 }
             }
