@@ -25,7 +25,7 @@ final class LocalTable {
     private final Map<String, Slot> slots = new HashMap<>();
 
     /** One name whose permit is out. */
-    private final class Slot {
+    private static final class Slot {
 
         private final Deque<Waiter> queue = new ArrayDeque<>(1);
         private @Nullable LockHandle holder;

@@ -23,7 +23,9 @@ final class AutoConfiguredBeans {
         }
         BeanDefinition definition = beans.getMergedBeanDefinition(beanName);
         String factory = definition.getFactoryBeanName();
-        return factory != null ? isContributed(beans.getType(factory, false)) : isContributed(beans.getType(beanName, false));
+        return factory != null
+                ? isContributed(beans.getType(factory, false))
+                : isContributed(beans.getType(beanName, false));
     }
 
     private boolean isContributed(@Nullable Class<?> type) {

@@ -45,9 +45,9 @@ final class Expressions {
     }
 
     /** The arguments by name and by position ({@code #p0}, {@code #a0}), and beans. */
-    EvaluationContext context(@Nullable Object target, Method method, @Nullable Object[] arguments) {
-        MethodBasedEvaluationContext context = new MethodBasedEvaluationContext(
-                target == null ? method : target, method, arguments, parameterNames);
+    EvaluationContext context(@Nullable Object target, Method method, Object[] arguments) {
+        MethodBasedEvaluationContext context =
+                new MethodBasedEvaluationContext(target == null ? method : target, method, arguments, parameterNames);
         context.setBeanResolver(new BeanFactoryResolver(beans));
         return context;
     }

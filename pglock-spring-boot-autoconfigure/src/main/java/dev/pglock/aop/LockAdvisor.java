@@ -51,8 +51,7 @@ final class LockAdvisor implements PointcutAdvisor, Ordered {
         }
 
         /** A bean of an auto-configuration is somebody's infrastructure: only our own annotations count there. */
-        private boolean isNoneOfOurs(
-                Class<?> type, @org.jspecify.annotations.Nullable String beanName) {
+        private boolean isNoneOfOurs(Class<?> type, @org.jspecify.annotations.Nullable String beanName) {
             return beanName != null
                     && specs.annotatedMethods(type).values().stream().allMatch(LockAnnotations::onlyScheduled)
                     && autoConfigured.contains(beanName);

@@ -31,7 +31,8 @@ import org.springframework.util.function.SingletonSupplier;
 public final class LockInterceptionConfiguration {
 
     private static final String AUTO_CONFIGURATION = "org.springframework.boot.autoconfigure.AutoConfiguration";
-    private static final String TRANSACTION_ADVISOR = "org.springframework.transaction.config.internalTransactionAdvisor";
+    private static final String TRANSACTION_ADVISOR =
+            "org.springframework.transaction.config.internalTransactionAdvisor";
 
     LockInterceptionConfiguration() {}
 
@@ -110,8 +111,7 @@ public final class LockInterceptionConfiguration {
             MethodShapes shapes,
             Ticks ticks,
             ObjectProvider<LockedMethodSettings> settings) {
-        return new LockVerifier(
-                beans, specs, autoConfigured, shapes, ticks, SingletonSupplier.of(settings::getObject));
+        return new LockVerifier(beans, specs, autoConfigured, shapes, ticks, SingletonSupplier.of(settings::getObject));
     }
 
     @Bean

@@ -86,7 +86,7 @@ final class LockInterceptor implements MethodInterceptor {
             return spec.skippedValue();
         }
         return attempt instanceof LockAttempt.Granted granted
-                ? granted.lock().execute(invocation::proceed)
+                ? runUnder(granted.lock(), invocation)
                 : denied(spec, ((LockAttempt.Denied) attempt).denial(), tick);
     }
 
@@ -105,17 +105,22 @@ final class LockInterceptor implements MethodInterceptor {
             }
             throw e;
         }
-        return lock.execute(invocation::proceed);
+        return runUnder(lock, invocation);
+    }
+
+    /** {@code execute} allows a null result; NullAway does not see that bound in a class file on JDK 17. */
+    @SuppressWarnings("NullAway")
+    private static @Nullable Object runUnder(LockHandle lock, MethodInvocation invocation) throws Throwable {
+        return lock.<Object, Throwable>execute(invocation::proceed);
     }
 
     /** A tick and a {@code SKIP} are skipped; whoever else called is told. */
     private static @Nullable Object denied(LockSpec spec, Denial denial, boolean tick) {
-        boolean skip =
-                switch (spec.kind()) {
-                    case SCHEDULED -> tick;
-                    case RUN_ONCE -> spec.ifHeld() == IfHeld.SKIP || denial.reason() == DenialReason.DONE;
-                    case SINGLETON -> false;
-                };
+        boolean skip = switch (spec.kind()) {
+            case SCHEDULED -> tick;
+            case RUN_ONCE -> spec.ifHeld() == IfHeld.SKIP || denial.reason() == DenialReason.DONE;
+            case SINGLETON -> false;
+        };
         if (!skip) {
             throw new LockNotAcquiredException(denial);
         }
@@ -124,8 +129,7 @@ final class LockInterceptor implements MethodInterceptor {
     }
 
     private boolean isMet(@Nullable Expression condition, LockSpec spec, MethodInvocation invocation) {
-        return condition == null
-                || Boolean.TRUE.equals(condition.getValue(context(spec, invocation), Boolean.class));
+        return condition == null || Boolean.TRUE.equals(condition.getValue(context(spec, invocation), Boolean.class));
     }
 
     private EvaluationContext context(LockSpec spec, MethodInvocation invocation) {

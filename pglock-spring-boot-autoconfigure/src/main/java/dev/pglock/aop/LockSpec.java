@@ -74,7 +74,8 @@ record LockSpec(
         return !ticks.isEmpty();
     }
 
-    @Nullable Object skippedValue() {
+    @Nullable
+    Object skippedValue() {
         return skipped.value(method.getReturnType());
     }
 

@@ -56,7 +56,8 @@ final class LockSpecs {
      * @return null if it is not
      * @throws InvalidLockException if it should be, but cannot be as it is written
      */
-    @Nullable LockSpec find(Method method, Class<?> targetClass) {
+    @Nullable
+    LockSpec find(Method method, Class<?> targetClass) {
         Class<?> type = ClassUtils.getUserClass(targetClass);
         MethodClassKey key = new MethodClassKey(method, type);
         Optional<LockSpec> known = specs.get(key);
@@ -164,19 +165,26 @@ final class LockSpecs {
                                 + "it run again.");
             }
             if (!a.waitTimeout().isEmpty() && a.ifHeld() != IfHeld.WAIT) {
-                throw invalid(
-                        "its @RunOnce has a waitTimeout, but does not wait", "Remove it, or set ifHeld = WAIT.");
+                throw invalid("its @RunOnce has a waitTimeout, but does not wait", "Remove it, or set ifHeld = WAIT.");
             }
             Duration wait = a.ifHeld() == IfHeld.WAIT ? LockRequest.UNLIMITED : null;
             LockSpec.Terms terms = new LockSpec.Terms(
                     strategy(a.strategy()),
                     lease(a.leaseDuration()),
-                    a.waitTimeout().isEmpty() ? wait : duration("waitTimeout", a.waitTimeout(), DurationText::notNegative),
+                    a.waitTimeout().isEmpty()
+                            ? wait
+                            : duration("waitTimeout", a.waitTimeout(), DurationText::notNegative),
                     duration("minHold", a.minHold(), DurationText::positive),
                     duration("maxHold", a.maxHold(), DurationText::positive),
                     onLost(a.onLost()),
-                    once ? attribute("version", a.version(), text -> LockRequest.of("x").version(text).version()) : null);
-            boolean mayBeSkipped = a.ifHeld() == IfHeld.SKIP || once || !a.condition().isEmpty();
+                    once
+                            ? attribute(
+                                    "version",
+                                    a.version(),
+                                    text -> LockRequest.of("x").version(text).version())
+                            : null);
+            boolean mayBeSkipped =
+                    a.ifHeld() == IfHeld.SKIP || once || !a.condition().isEmpty();
             return spec(LockSpec.Kind.RUN_ONCE, a.name(), terms, a.ifHeld(), a.condition(), mayBeSkipped);
         }
 
@@ -286,8 +294,8 @@ final class LockSpecs {
             return switch (strategy) {
                 case DEFAULT -> null;
                 case LEASE -> LockStrategy.LEASE;
-                case ADVISORY -> throw invalid(
-                        "its strategy is ADVISORY, which is not available in this version", "Use the lease.");
+                case ADVISORY ->
+                    throw invalid("its strategy is ADVISORY, which is not available in this version", "Use the lease.");
             };
         }
 

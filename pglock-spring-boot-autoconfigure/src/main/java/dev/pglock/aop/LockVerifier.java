@@ -32,8 +32,8 @@ public final class LockVerifier {
     private static final Logger log = LoggerFactory.getLogger(LockVerifier.class);
 
     /** Events that every replica publishes at its start. */
-    private static final Set<String> START_EVENTS = Set.of(
-            "ContextRefreshedEvent", "ContextStartedEvent", "ApplicationStartedEvent", "ApplicationReadyEvent");
+    private static final Set<String> START_EVENTS =
+            Set.of("ContextRefreshedEvent", "ContextStartedEvent", "ApplicationStartedEvent", "ApplicationReadyEvent");
 
     private final ConfigurableListableBeanFactory beans;
     private final LockSpecs specs;
@@ -150,11 +150,15 @@ public final class LockVerifier {
         }
         List<Class<?>> events = new ArrayList<>(List.of(listener.classes()));
         events.addAll(List.of(spec.method().getParameterTypes()));
-        events.stream().map(Class::getSimpleName).filter(START_EVENTS::contains).findFirst().ifPresent(event -> log.warn(
-                "{} listens to {} with @RunOnce but without a version: replicas that start one after the other all run "
-                        + "it. Add a version to have a success remembered",
-                spec.describe(),
-                event));
+        events.stream()
+                .map(Class::getSimpleName)
+                .filter(START_EVENTS::contains)
+                .findFirst()
+                .ifPresent(event -> log.warn(
+                        "{} listens to {} with @RunOnce but without a version: replicas that start one after the other all run "
+                                + "it. Add a version to have a success remembered",
+                        spec.describe(),
+                        event));
     }
 
     /** What was found, for the one line that says so. */
@@ -172,7 +176,8 @@ public final class LockVerifier {
                             spec.type(),
                             spec.method(),
                             "its lock would have the name '" + spec.name() + "', as that of "
-                                    + other.type().getName() + "." + other.method().getName(),
+                                    + other.type().getName() + "."
+                                    + other.method().getName(),
                             "Write the name of one of them out: @RunOnce(\"…\").");
                 }
             }

@@ -42,7 +42,8 @@ final class LockedBeanPostProcessor implements BeanPostProcessor {
                 throw MethodShapes.cannot(
                         type,
                         method,
-                        "its bean '" + beanName + "' was not proxied (handed out early by a circular reference, created "
+                        "its bean '" + beanName
+                                + "' was not proxied (handed out early by a circular reference, created "
                                 + "by a bean post-processor or factory, or its proxying is switched off)",
                         "Break the circular reference, with @Lazy on one side for instance.");
             }

@@ -61,7 +61,8 @@ enum SkippedResult {
     }
 
     /** The value for a method with that result type. */
-    @Nullable Object value(Class<?> type) {
+    @Nullable
+    Object value(Class<?> type) {
         if (this != EMPTY) {
             // Only scheduled methods have primitive results here, and nobody reads those.
             return type.isPrimitive() && type != void.class ? zero(type) : null;

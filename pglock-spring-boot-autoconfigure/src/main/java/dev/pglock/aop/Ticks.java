@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class Ticks {
 
-    private final ThreadLocal<@Nullable Tick> current = new ThreadLocal<>();
+    private static final ThreadLocal<@Nullable Tick> CURRENT = new ThreadLocal<>();
     private final ConcurrentMap<String, Queue<Tick>> handedOver = new ConcurrentHashMap<>();
 
     /** One firing of one task. */
@@ -37,7 +37,8 @@ final class Ticks {
                 return true;
             }
             return isAnonymous()
-                    && (owner.compareAndSet(null, spec.method()) || spec.method().equals(owner.get()));
+                    && (owner.compareAndSet(null, spec.method())
+                            || spec.method().equals(owner.get()));
         }
 
         private boolean isAnonymous() {
@@ -52,15 +53,15 @@ final class Ticks {
         if (queue != null) {
             queue.add(tick);
         }
-        Tick outer = current.get();
-        current.set(tick);
+        Tick outer = CURRENT.get();
+        CURRENT.set(tick);
         try {
             task.run();
         } finally {
             if (outer == null) {
-                current.remove();
+                CURRENT.remove();
             } else {
-                current.set(outer);
+                CURRENT.set(outer);
             }
         }
     }
@@ -85,7 +86,7 @@ final class Ticks {
             }
             return false;
         }
-        Tick tick = current.get();
+        Tick tick = CURRENT.get();
         return tick != null && tick.isFor(spec);
     }
 }
