@@ -1,0 +1,182 @@
+package dev.pglock.jdbc;
+
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
+import javax.sql.DataSource;
+import org.postgresql.core.BaseConnection;
+import org.postgresql.core.TransactionState;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Connections lent by somebody else's {@link DataSource}. Each piece of work is one transaction, and all that it needs is
+ * set for that transaction alone: isolation, read-write and timeouts go back with its end, whatever the session's own
+ * settings are, and also where a pooler such as PgBouncer gives the session to somebody else afterwards. What is left, the
+ * autocommit flag and the network timeout of the JDBC connection, is put back; a connection with which that fails is
+ * aborted rather than given back.
+ *
+ * <p>The {@code DataSource} must hand out connections of its own at every call. One that takes part in a transaction of
+ * the calling thread is refused.
+ */
+public final class BorrowedConnections extends RecoveringSource {
+
+    private static final Logger log = LoggerFactory.getLogger(BorrowedConnections.class);
+
+    /** BEGIN … READ WRITE on a standby: "cannot set transaction read-write mode during recovery". */
+    private static final String FEATURE_NOT_SUPPORTED = "0A000";
+
+    private static final String READ_ONLY = "25006";
+    private static final int HAS_TRANSACTION_TIMEOUT = 17;
+
+    private final DataSource lender;
+    private final String begin;
+    private final String beginWithTransactionTimeout;
+
+    /**
+     * Creates the source. Borrows nothing.
+     *
+     * @param lender where connections come from; it is not closed
+     * @param timeouts how long things may take
+     */
+    public BorrowedConnections(DataSource lender, JdbcTimeouts timeouts) {
+        this.lender = lender;
+        this.begin = """
+                BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE NOT DEFERRABLE;
+                SET LOCAL synchronous_commit = on;
+                SET LOCAL lock_timeout = %d;
+                SET LOCAL statement_timeout = %d;
+                SET LOCAL idle_in_transaction_session_timeout = %d
+                """.formatted(
+                        timeouts.lock().toMillis(),
+                        timeouts.statement().toMillis(),
+                        timeouts.statement().toMillis());
+        this.beginWithTransactionTimeout = begin + "; SET LOCAL transaction_timeout = 0";
+    }
+
+    @Override
+    Loan lend(Lane lane, boolean fresh, Budget budget) throws SQLException {
+        Connection connection = lender.getConnection();
+        BorrowedLoan loan = new BorrowedLoan(connection);
+        boolean lent = false;
+        boolean unusable = false;
+        try {
+            SupportedDatabase.check(connection);
+            refuseOpenTransaction(connection);
+            loan.begin(budget);
+            lent = true;
+            return loan;
+        } catch (SQLException e) {
+            unusable = SqlStates.kindOf(e) == SqlStates.Kind.READ_ONLY;
+            throw e;
+        } finally {
+            if (!lent) {
+                loan.discard(unusable);
+            }
+        }
+    }
+
+    private static void refuseOpenTransaction(Connection connection) throws SQLException {
+        if (connection.isWrapperFor(BaseConnection.class)
+                && connection.unwrap(BaseConnection.class).getTransactionState() != TransactionState.IDLE) {
+            throw new SQLException(
+                    "The DataSource hands out a connection inside an open transaction, in which a lock must "
+                            + "not be taken: give pglock the DataSource behind it, or connections of its own (pglock.datasource.*)");
+        }
+    }
+
+    @Override
+    public void close() {
+        // Everything belongs to the lender.
+    }
+
+    private final class BorrowedLoan implements Loan {
+
+        private final Connection connection;
+        private boolean touched;
+        private boolean inTransaction;
+        private boolean autoCommit;
+        private int networkTimeout;
+
+        BorrowedLoan(Connection connection) {
+            this.connection = connection;
+        }
+
+        void begin(Budget budget) throws SQLException {
+            autoCommit = connection.getAutoCommit();
+            networkTimeout = connection.getNetworkTimeout();
+            touched = true;
+            connection.setNetworkTimeout(SessionFactory.DIRECT, budget.millisLeft());
+            // The driver must open no transaction of its own. With nothing under way this is no message to the server.
+            connection.setAutoCommit(true);
+            inTransaction = true;
+            int version = connection.getMetaData().getDatabaseMajorVersion();
+            execute(version < HAS_TRANSACTION_TIMEOUT ? begin : beginWithTransactionTimeout);
+        }
+
+        private void execute(String sql) throws SQLException {
+            try (Statement statement = connection.createStatement()) {
+                boolean ignored = statement.execute(sql);
+            } catch (SQLException e) {
+                throw FEATURE_NOT_SUPPORTED.equals(e.getSQLState())
+                        ? new SQLException("The server is a standby and cannot be written to", READ_ONLY, e)
+                        : e;
+            }
+        }
+
+        @Override
+        public Connection connection() {
+            return connection;
+        }
+
+        @Override
+        public void giveBack() throws SQLException {
+            execute("COMMIT");
+            inTransaction = false;
+            restore();
+            connection.close();
+        }
+
+        @Override
+        public void discard(boolean unusable) {
+            try {
+                if (unusable) {
+                    connection.abort(SessionFactory.DIRECT);
+                } else {
+                    if (inTransaction) {
+                        execute("ROLLBACK");
+                    }
+                    restore();
+                }
+            } catch (SQLException e) {
+                log.debug("A borrowed connection could not be put back as it was and is aborted", e);
+                abort();
+            } finally {
+                close();
+            }
+        }
+
+        private void restore() throws SQLException {
+            if (touched) {
+                connection.setAutoCommit(autoCommit);
+                connection.setNetworkTimeout(SessionFactory.DIRECT, networkTimeout);
+            }
+        }
+
+        private void abort() {
+            try {
+                connection.abort(SessionFactory.DIRECT);
+            } catch (SQLException e) {
+                log.debug("A borrowed connection could not be aborted", e);
+            }
+        }
+
+        private void close() {
+            try {
+                connection.close();
+            } catch (SQLException e) {
+                log.debug("A borrowed connection could not be closed", e);
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+package dev.pglock.jdbc;
+
+import java.sql.SQLException;
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Gives statements a connection that is fit for them: READ COMMITTED, read-write, outside every transaction of the caller,
+ * with timeouts. Thread-safe.
+ */
+public interface ConnectionSource extends AutoCloseable {
+
+    /** Who asks. Nobody on one lane can keep the other from its connection, where there is more than one. */
+    enum Lane {
+        /** The renewal of what is held. */
+        HEARTBEAT,
+        /** Everything else. */
+        WORK
+    }
+
+    /**
+     * Does a piece of work. What it wrote is committed when this returns. A connection that turns out to be broken, left
+     * read-only by a failover, or without its prepared statements is got rid of, and the work is done once more on a fresh
+     * one; serialization failures and deadlocks are tried again a few times. Blocks for {@code budget} at most, plus what
+     * the driver needs to give up. The caller's interrupt neither stops it nor gets lost.
+     *
+     * @param lane who asks
+     * @param budget how long all of it may take, waiting for a connection included
+     * @param work what to do
+     * @param <T> what it results in
+     * @return the work's result
+     * @throws SQLException if it failed; {@link SqlStates} tells how to read it
+     * @throws UnsupportedDatabaseException if this is not a PostgreSQL that is supported
+     */
+    <T extends @Nullable Object> T run(Lane lane, Duration budget, SqlWork<T> work) throws SQLException;
+
+    /** Closes the connections that are not in use, and the others when they come back. Idempotent. */
+    @Override
+    void close();
+}

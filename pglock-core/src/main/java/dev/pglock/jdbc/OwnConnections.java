@@ -1,0 +1,147 @@
+package dev.pglock.jdbc;
+
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.SQLTransientConnectionException;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * A small HikariCP pool of our own: its connections are opened when they are needed and closed when nobody has needed
+ * them for some seconds. In front of it stand permits, so that no other borrower can take the heartbeat's place.
+ */
+public final class OwnConnections extends RecoveringSource {
+
+    private static final Logger log = LoggerFactory.getLogger(OwnConnections.class);
+    private static final long LEAST_MILLIS = 250;
+    private static final long GREATEST_WAIT_MILLIS = 2_000;
+
+    /** Below the age at which the pool replaces a connection anyway. */
+    private static final long GREATEST_IDLE_MILLIS = 20 * 60_000;
+
+    private final HikariDataSource pool;
+    private final Semaphore work;
+    private final Semaphore heartbeat;
+
+    /**
+     * Creates the pool. Opens nothing.
+     *
+     * @param sessions opens its connections
+     * @param size how many at most; from 2 on one of them is kept for the heartbeat, with 1 everybody shares it
+     */
+    public OwnConnections(SessionFactory sessions, int size) {
+        if (size < 1) {
+            throw new IllegalArgumentException("There must be at least 1 connection, not " + size);
+        }
+        this.work = new Semaphore(Math.max(1, size - 1), true);
+        this.heartbeat = size == 1 ? work : new Semaphore(1, true);
+        this.pool = new HikariDataSource(config(sessions, size));
+    }
+
+    private static HikariConfig config(SessionFactory sessions, int size) {
+        JdbcTimeouts timeouts = sessions.settings().timeouts();
+        HikariConfig config = new HikariConfig();
+        config.setPoolName("pglock");
+        config.setDataSource(new SessionDataSource(sessions));
+        config.setMaximumPoolSize(size);
+        config.setMinimumIdle(0);
+        config.setIdleTimeout(Math.min(timeouts.idle().toMillis(), GREATEST_IDLE_MILLIS));
+        config.setInitializationFailTimeout(-1);
+        // The permits see to it that a place is free: what is waited for here is the opening of a connection.
+        config.setConnectionTimeout(Math.max(
+                LEAST_MILLIS, Math.min(GREATEST_WAIT_MILLIS, timeouts.connect().toMillis())));
+        config.setValidationTimeout(LEAST_MILLIS);
+        return config;
+    }
+
+    @Override
+    Loan lend(Lane lane, boolean fresh, Budget budget) throws SQLException {
+        Semaphore permits = lane == Lane.HEARTBEAT ? heartbeat : work;
+        awaitPermit(permits, budget);
+        boolean lent = false;
+        try {
+            if (fresh) {
+                // What broke one of them has most likely broken all.
+                pool.getHikariPoolMXBean().softEvictConnections();
+            }
+            Connection connection = pool.getConnection();
+            connection.setNetworkTimeout(SessionFactory.DIRECT, budget.millisLeft());
+            lent = true;
+            return new OwnLoan(connection, permits);
+        } finally {
+            if (!lent) {
+                permits.release();
+            }
+        }
+    }
+
+    /** Interrupts do not end it, the budget does: a release that waits here must not be lost to an interrupted body. */
+    private static void awaitPermit(Semaphore permits, Budget budget) throws SQLException {
+        boolean interrupted = false;
+        try {
+            while (true) {
+                try {
+                    if (permits.tryAcquire(budget.nanosLeft(), TimeUnit.NANOSECONDS)) {
+                        return;
+                    }
+                    throw new SQLTransientConnectionException(
+                            "No own connection became free in time: all of them are in use (pglock.datasource.pool-size)");
+                } catch (InterruptedException e) {
+                    interrupted = true;
+                }
+            }
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    private final class OwnLoan implements Loan {
+
+        private final Connection connection;
+        private final Semaphore permits;
+
+        OwnLoan(Connection connection, Semaphore permits) {
+            this.connection = connection;
+            this.permits = permits;
+        }
+
+        @Override
+        public Connection connection() {
+            return connection;
+        }
+
+        @Override
+        public void giveBack() {
+            close(false);
+        }
+
+        @Override
+        public void discard(boolean unusable) {
+            close(unusable);
+        }
+
+        private void close(boolean unusable) {
+            try {
+                if (unusable) {
+                    pool.evictConnection(connection);
+                }
+                connection.close();
+            } catch (SQLException e) {
+                log.debug("A connection could not be given back properly", e);
+            } finally {
+                permits.release();
+            }
+        }
+    }
+
+    @Override
+    public void close() {
+        pool.close();
+    }
+}

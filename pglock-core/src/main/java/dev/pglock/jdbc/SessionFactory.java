@@ -1,0 +1,140 @@
+package dev.pglock.jdbc;
+
+import java.sql.Array;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.PreparedStatement;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.Executor;
+import java.util.function.Supplier;
+
+/**
+ * Opens sessions of our own: physical connections outside every pool, set up so that no setting of a role, a database or
+ * a URL decides over our statements. Thread-safe.
+ */
+public final class SessionFactory {
+
+    /** pgjdbc sets the socket's timeout on the calling thread and uses no executor. */
+    static final Executor DIRECT = Runnable::run;
+
+    // A setting that this server does not have is left out.
+    private static final String SETTINGS = """
+            SELECT set_config(s.name, ours.value, false)
+            FROM unnest(?::text[], ?::text[]) AS ours (name, value) JOIN pg_catalog.pg_settings s USING (name)
+            """;
+
+    private final Supplier<ConnectionSpec> specs;
+    private final SessionSettings settings;
+
+    /**
+     * Creates a factory. Opens nothing.
+     *
+     * @param specs asked for each new session
+     * @param settings what every session is set to
+     */
+    public SessionFactory(Supplier<ConnectionSpec> specs, SessionSettings settings) {
+        this.specs = specs;
+        this.settings = settings;
+    }
+
+    /**
+     * The settings of all sessions.
+     *
+     * @return as given
+     */
+    public SessionSettings settings() {
+        return settings;
+    }
+
+    /**
+     * Opens a session. Blocks for the budget at most.
+     *
+     * @param budget how long it may take
+     * @return the session: autocommit, READ COMMITTED, read-write, with timeouts; the caller closes it
+     * @throws SQLException if that failed
+     * @throws UnsupportedDatabaseException if this is not a PostgreSQL that is supported
+     */
+    public Connection open(Duration budget) throws SQLException {
+        return open(Budget.of(budget));
+    }
+
+    Connection open(Budget budget) throws SQLException {
+        ConnectionSpec spec = specs.get();
+        Connection session = DriverManager.getConnection(spec.url(), properties(spec, budget));
+        boolean ready = false;
+        try {
+            SupportedDatabase.check(session);
+            session.setNetworkTimeout(DIRECT, budget.millisLeft());
+            session.setAutoCommit(true);
+            applySettings(session);
+            ready = true;
+            return session;
+        } finally {
+            if (!ready) {
+                session.abort(DIRECT);
+            }
+        }
+    }
+
+    private Properties properties(ConnectionSpec spec, Budget budget) {
+        Properties properties = new Properties();
+        properties.putAll(spec.properties());
+        if (spec.username() != null) {
+            properties.setProperty("user", spec.username());
+        }
+        if (spec.password() != null) {
+            properties.setProperty("password", spec.password());
+        }
+        Budget connecting = least(budget, Budget.of(settings.timeouts().connect()));
+        // In seconds. Only the last of the three knows fractions; it covers the others, name resolution and all hosts.
+        String wholeSeconds = Integer.toString((connecting.millisLeft() + 999) / 1000);
+        properties.setProperty("connectTimeout", wholeSeconds);
+        properties.setProperty("socketTimeout", wholeSeconds);
+        properties.setProperty("loginTimeout", Double.toString(connecting.millisLeft() / 1000.0));
+        properties.setProperty("tcpKeepAlive", "true");
+        properties.setProperty("ApplicationName", settings.applicationName());
+        // The driver's own switches for what we set ourselves
+        properties.setProperty("readOnly", "false");
+        properties.setProperty("autosave", "never");
+        return properties;
+    }
+
+    private static Budget least(Budget a, Budget b) {
+        return a.end() - b.end() < 0 ? a : b;
+    }
+
+    private void applySettings(Connection session) throws SQLException {
+        Map<String, String> ours = serverSettings();
+        Array names = session.createArrayOf("text", ours.keySet().toArray());
+        Array values = session.createArrayOf("text", ours.values().toArray());
+        try (PreparedStatement statement = session.prepareStatement(SETTINGS)) {
+            statement.setArray(1, names);
+            statement.setArray(2, values);
+            boolean ignored = statement.execute();
+        }
+    }
+
+    private Map<String, String> serverSettings() {
+        JdbcTimeouts timeouts = settings.timeouts();
+        Map<String, String> ours = new LinkedHashMap<>();
+        ours.put("application_name", settings.applicationName());
+        ours.put("default_transaction_isolation", "read committed");
+        ours.put("default_transaction_read_only", "off");
+        ours.put("default_transaction_deferrable", "off");
+        ours.put("synchronous_commit", "on");
+        ours.put("lock_timeout", millis(timeouts.lock()));
+        ours.put("statement_timeout", millis(timeouts.statement()));
+        ours.put("idle_in_transaction_session_timeout", millis(timeouts.statement()));
+        ours.put("transaction_timeout", "0");
+        ours.put("idle_session_timeout", "0");
+        return ours;
+    }
+
+    private static String millis(Duration duration) {
+        return Long.toString(duration.toMillis());
+    }
+}

@@ -1,0 +1,13 @@
+package dev.pglock.jdbc;
+
+import dev.pglock.LockStorageException;
+
+/** The database is not a PostgreSQL that this project works with. It will not get better by trying again. */
+public class UnsupportedDatabaseException extends LockStorageException {
+
+    private static final long serialVersionUID = 1L;
+
+    UnsupportedDatabaseException(String message) {
+        super(message, null);
+    }
+}

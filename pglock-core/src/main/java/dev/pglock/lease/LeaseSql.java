@@ -1,0 +1,225 @@
+package dev.pglock.lease;
+
+/**
+ * The statements of the lease, whole, for one table. They are written for the default table name, so that they can be
+ * pasted into psql; the only thing that is ever put in is another name.
+ *
+ * <p>Throughout: only the server's {@code clock_timestamp()} decides, in the statement that grants; a guard that was read
+ * before the row was locked is repeated on the row; what must not be done unless a guard passes stands behind a CASE,
+ * because the order of a plain AND is the planner's.
+ */
+final class LeaseSql {
+
+    /**
+     * Claims a known name. One row: granted, or why not. No row: the name was never seen.
+     *
+     * <p>{@code own_fence} is the greatest fence that this registry knows to be its own. A row that bears our holder and
+     * such a fence is what is left of a tenure of ours that has ended here, and is in nobody's way. With a greater fence it
+     * is in the way: this statement may have been overtaken, on a stalled connection, by a younger claim that was granted.
+     */
+    private static final String CLAIM = """
+            WITH ask AS (
+              SELECT ?::text AS namespace, ?::text AS name, ?::bigint AS key, ?::uuid AS holder, ?::text AS holder_label,
+                     ?::bigint AS own_fence, make_interval(secs => ?::float8) AS lease, ?::text AS version, ?::text AS data
+            ), seen AS (
+              SELECT l.fence, l.holder, l.holder_label, l.expires_at, l.hold_until,
+                     CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
+                          WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp()
+                               AND NOT (l.holder = ask.holder AND l.fence <= ask.own_fence) THEN 'HELD'
+                          WHEN l.hold_until > clock_timestamp() THEN 'HOLD'
+                          WHEN ask.version = ANY (l.completed) THEN 'DONE' END AS reason
+              FROM pglock_lease l JOIN ask USING (namespace, name)
+            ), tried AS MATERIALIZED (
+              SELECT CASE WHEN seen.reason IS NULL THEN pg_try_advisory_xact_lock(ask.key) ELSE false END AS got
+              FROM seen, ask
+            ), won AS (
+              UPDATE pglock_lease l
+              SET holder = ask.holder, holder_label = ask.holder_label,
+                  fence = greatest(l.fence + 1, pg_current_xact_id()::text::bigint),
+                  acquired_at = clock_timestamp(), expires_at = clock_timestamp() + ask.lease,
+                  released_at = NULL, hold_until = NULL, data = ask.data
+              FROM ask, tried
+              WHERE tried.got AND l.namespace = ask.namespace AND l.name = ask.name
+                AND l.paused IS NULL
+                AND (l.holder IS NULL OR l.expires_at <= clock_timestamp()
+                     OR (l.holder = ask.holder AND l.fence <= ask.own_fence))
+                AND (l.hold_until > clock_timestamp()) IS NOT TRUE
+                AND (ask.version = ANY (l.completed)) IS NOT TRUE
+              RETURNING l.fence, l.acquired_at, l.expires_at
+            )
+            SELECT 'GRANTED' AS answer, won.fence, won.acquired_at, won.expires_at,
+                   NULL::text AS holder_label, NULL::float8 AS seconds_left, false AS ours
+            FROM won
+            UNION ALL
+            SELECT CASE WHEN seen.reason IS NOT NULL THEN seen.reason WHEN tried.got THEN 'UNKNOWN' ELSE 'KEY_BUSY' END,
+                   seen.fence, NULL, NULL, seen.holder_label,
+                   extract(epoch FROM CASE seen.reason WHEN 'HELD' THEN seen.expires_at
+                                                       WHEN 'HOLD' THEN seen.hold_until END - clock_timestamp())::float8,
+                   seen.reason = 'HELD' AND seen.holder = ask.holder
+            FROM seen, tried, ask
+            WHERE NOT EXISTS (SELECT FROM won)
+            """;
+
+    /** Claims a name never seen. Always one row, of the same form. */
+    private static final String CLAIM_NEW = """
+            WITH ask AS (
+              SELECT ?::text AS namespace, ?::text AS name, ?::bigint AS key, ?::uuid AS holder, ?::text AS holder_label,
+                     make_interval(secs => ?::float8) AS lease, ?::text AS data
+            ), tried AS MATERIALIZED (
+              SELECT pg_try_advisory_xact_lock(ask.key) AS got FROM ask
+            ), won AS (
+              INSERT INTO pglock_lease (namespace, name, holder, holder_label, fence, acquired_at, expires_at, data)
+              SELECT ask.namespace, ask.name, ask.holder, ask.holder_label, pg_current_xact_id()::text::bigint,
+                     clock_timestamp(), clock_timestamp() + ask.lease, ask.data
+              FROM ask, tried WHERE tried.got
+              ON CONFLICT (namespace, name) DO NOTHING
+              RETURNING fence, acquired_at, expires_at
+            )
+            SELECT CASE WHEN won.fence IS NOT NULL THEN 'GRANTED' WHEN tried.got THEN 'UNKNOWN' ELSE 'KEY_BUSY' END AS answer,
+                   won.fence, won.acquired_at, won.expires_at,
+                   NULL::text AS holder_label, NULL::float8 AS seconds_left, false AS ours
+            FROM tried LEFT JOIN won ON true
+            """;
+
+    /**
+     * After a claim without an answer: takes over what it was granted, if it was. The tenure is renewed with it, because
+     * the row may also be that of an older claim whose answer got lost, for a shorter lease.
+     */
+    private static final String ADOPT = """
+            WITH ask AS (
+              SELECT ?::text AS namespace, ?::text AS name, ?::uuid AS holder, ?::bigint AS own_fence,
+                     make_interval(secs => ?::float8) AS lease, ?::text AS data
+            )
+            UPDATE pglock_lease l
+            SET expires_at = greatest(l.expires_at, clock_timestamp() + ask.lease), data = ask.data
+            FROM ask
+            WHERE l.namespace = ask.namespace AND l.name = ask.name AND l.holder = ask.holder
+              AND l.fence > ask.own_fence AND l.expires_at > clock_timestamp()
+            RETURNING l.fence, l.acquired_at, l.expires_at
+            """;
+
+    /**
+     * Renews everything that is asked for. A row that somebody has locked is skipped, not waited for: it comes back without
+     * a new expiry, but as still ours.
+     */
+    private static final String RENEW = """
+            WITH ask AS (
+              SELECT ?::text AS namespace, ?::uuid AS holder
+            ), mine AS (
+              SELECT m.name, m.fence, make_interval(secs => m.lease) AS lease, m.replaces, m.data
+              FROM unnest(?::text[], ?::bigint[], ?::float8[], ?::boolean[], ?::text[])
+                   AS m (name, fence, lease, replaces, data)
+            ), unlocked AS (
+              SELECT l.namespace, l.name, l.fence, mine.lease, mine.replaces, mine.data
+              FROM ask JOIN pglock_lease l USING (namespace, holder) JOIN mine USING (name, fence)
+              WHERE l.expires_at > clock_timestamp()
+              ORDER BY l.name
+              FOR NO KEY UPDATE OF l SKIP LOCKED
+            ), renewed AS (
+              UPDATE pglock_lease l
+              SET expires_at = greatest(l.expires_at, clock_timestamp() + u.lease),
+                  data = CASE WHEN u.replaces THEN u.data ELSE l.data END
+              FROM unlocked u
+              WHERE (l.namespace, l.name, l.fence) = (u.namespace, u.name, u.fence)
+              RETURNING l.name, l.fence, l.expires_at
+            )
+            SELECT mine.name, mine.fence, renewed.expires_at,
+                   EXISTS (SELECT FROM pglock_lease l
+                           WHERE l.namespace = ask.namespace AND l.name = mine.name AND l.fence = mine.fence
+                             AND l.holder = ask.holder AND l.expires_at > clock_timestamp()) AS still_mine
+            FROM ask, mine LEFT JOIN renewed USING (name, fence)
+            """;
+
+    /** Ends a tenure; no row: it was not ours any more. Row and fence stay. A wake-up would go out with RETURNING. */
+    private static final String RELEASE = """
+            WITH ask AS (
+              SELECT ?::text AS namespace, ?::text AS name, ?::uuid AS holder, ?::bigint AS fence,
+                     make_interval(secs => ?::float8) AS min_hold, ?::text AS completed, ?::text AS outcome, ?::text AS error
+            )
+            UPDATE pglock_lease l
+            SET holder = NULL, holder_label = NULL, released_at = clock_timestamp(),
+                hold_until = l.acquired_at + ask.min_hold,
+                completed = CASE WHEN ask.completed IS NULL OR ask.completed = ANY (l.completed) THEN l.completed
+                                 ELSE l.completed || ask.completed END,
+                last_fence = l.fence, last_holder = l.holder_label, last_started_at = l.acquired_at,
+                last_finished_at = clock_timestamp(), last_outcome = ask.outcome, last_error = ask.error
+            FROM ask
+            WHERE l.namespace = ask.namespace AND l.name = ask.name AND l.fence = ask.fence AND l.holder = ask.holder
+            RETURNING l.fence
+            """;
+
+    /** After a release without an answer that now finds nothing: whether it was that one which ended the tenure. */
+    private static final String WAS_RELEASED = """
+            SELECT FROM pglock_lease WHERE namespace = ?::text AND name = ?::text AND last_fence = ?::bigint
+            """;
+
+    /** One name, or with NULL all of the namespace. */
+    private static final String FIND = """
+            WITH moment AS MATERIALIZED (
+              SELECT clock_timestamp() AS now
+            ), looked AS (
+              SELECT l.*, moment.now,
+                     CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
+                          WHEN l.holder IS NOT NULL AND l.expires_at > moment.now THEN 'HELD'
+                          WHEN l.hold_until > moment.now THEN 'HOLD'
+                          WHEN l.holder IS NOT NULL THEN 'EXPIRED'
+                          ELSE 'FREE' END AS state
+              FROM pglock_lease l, moment
+              WHERE l.namespace = ?::text AND l.name = coalesce(?::text, l.name)
+            )
+            SELECT name, state, CASE WHEN holder IS NOT NULL THEN holder_label END AS holder_label, fence, acquired_at,
+                   CASE WHEN state = 'HOLD' THEN hold_until WHEN holder IS NOT NULL THEN expires_at END AS until,
+                   data, last_holder, last_started_at, last_finished_at, last_outcome, last_error
+            FROM looked
+            ORDER BY name COLLATE "C"
+            """;
+
+    /** Ends whoever's tenure. The new fence is what tells him; the hold keeps others out until he trusts it no more. */
+    private static final String FORCE_RELEASE = """
+            UPDATE pglock_lease
+            SET holder = NULL, holder_label = NULL, fence = greatest(fence + 1, pg_current_xact_id()::text::bigint),
+                released_at = clock_timestamp(),
+                hold_until = CASE WHEN ?::boolean THEN NULL ELSE greatest(hold_until, expires_at) END
+            WHERE namespace = ?::text AND name = ?::text AND holder IS NOT NULL AND expires_at > clock_timestamp()
+            """;
+
+    /**
+     * Removes rows that remember nothing. With the row its fence is forgotten, and the next one is a transaction id: only
+     * rows whose fence lies below all that are still to come may go. (In a restored dump they may lie above.)
+     */
+    private static final String SWEEP = """
+            DELETE FROM pglock_lease l
+            USING (SELECT namespace, name FROM pglock_lease
+                   WHERE namespace = ?::text
+                     AND (holder IS NULL OR expires_at <= clock_timestamp())
+                     AND coalesce(released_at, expires_at) <= clock_timestamp() - make_interval(secs => ?::float8)
+                     AND (hold_until > clock_timestamp()) IS NOT TRUE
+                     AND completed = '{}' AND data IS NULL AND paused IS NULL
+                     AND fence < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+                   LIMIT ?::int
+                   FOR UPDATE SKIP LOCKED) AS unused
+            WHERE l.namespace = unused.namespace AND l.name = unused.name
+            """;
+
+    final String claim;
+    final String claimNew;
+    final String adopt;
+    final String renew;
+    final String release;
+    final String wasReleased;
+    final String find;
+    final String forceRelease;
+    final String sweep;
+
+    LeaseSql(LeaseTable table) {
+        claim = table.in(CLAIM);
+        claimNew = table.in(CLAIM_NEW);
+        adopt = table.in(ADOPT);
+        renew = table.in(RENEW);
+        release = table.in(RELEASE);
+        wasReleased = table.in(WAS_RELEASED);
+        find = table.in(FIND);
+        forceRelease = table.in(FORCE_RELEASE);
+        sweep = table.in(SWEEP);
+    }
+}

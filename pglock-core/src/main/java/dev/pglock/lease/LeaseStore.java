@@ -1,0 +1,473 @@
+package dev.pglock.lease;
+
+import dev.pglock.Denial;
+import dev.pglock.DenialReason;
+import dev.pglock.LastRun;
+import dev.pglock.LockInfo;
+import dev.pglock.LockState;
+import dev.pglock.LockStorageException;
+import dev.pglock.LockStrategy;
+import dev.pglock.RunOutcome;
+import dev.pglock.jdbc.ConnectionSource;
+import dev.pglock.jdbc.ConnectionSource.Lane;
+import dev.pglock.jdbc.JdbcTimeouts;
+import dev.pglock.jdbc.SqlStates;
+import dev.pglock.jdbc.SqlWork;
+import dev.pglock.store.Claim;
+import dev.pglock.store.ClaimAnswer;
+import dev.pglock.store.LockStore;
+import dev.pglock.store.Release;
+import dev.pglock.store.Renewal;
+import dev.pglock.store.RenewalAnswer;
+import dev.pglock.store.StoreIdentity;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Types;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.OffsetDateTime;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Keeps locks as rows of a table. A claim of a known name, a renewal of everything held and a release are one statement
+ * and one round trip each; a claim of a name never seen is two. Thread-safe.
+ */
+public final class LeaseStore implements LockStore {
+
+    private static final int SWEPT_AT_ONCE = 1000;
+    private static final int ASKED_AT_MOST = 3;
+    private static final String UNDEFINED_TABLE = "42P01";
+
+    private final ConnectionSource connections;
+    private final StoreIdentity identity;
+    private final LeaseTable table;
+    private final JdbcTimeouts timeouts;
+    private final Duration retention;
+
+    /**
+     * The greatest fence that was ever granted to us. Fences of different names are comparable enough, since nearly all of
+     * them are transaction ids: see {@link LeaseSql} for what it guards.
+     */
+    private final AtomicLong ownFence = new AtomicLong();
+
+    private volatile @Nullable LeaseSql resolved;
+
+    /**
+     * Creates the store of one replica. Asks nothing yet.
+     *
+     * @param connections how to reach the database; closed with the store
+     * @param identity who claims
+     * @param table the table, best as {@link LeaseSchema#initialize} returned it; without a schema it is looked up at first
+     *     use
+     * @param timeouts how long things may take
+     * @param retention how long a free row that remembers nothing is kept; 0: for ever
+     */
+    public LeaseStore(
+            ConnectionSource connections,
+            StoreIdentity identity,
+            LeaseTable table,
+            JdbcTimeouts timeouts,
+            Duration retention) {
+        this.connections = connections;
+        this.identity = identity;
+        this.table = table;
+        this.timeouts = timeouts;
+        this.retention = retention;
+        this.resolved = table.isQualified() ? new LeaseSql(table) : null;
+    }
+
+    @Override
+    public LockStrategy strategy() {
+        return LockStrategy.LEASE;
+    }
+
+    // ---- claim
+
+    @Override
+    public ClaimAnswer claim(Claim claim) {
+        long knownBefore = ownFence.get();
+        try {
+            return connections.run(Lane.WORK, timeouts.work(), (connection, unanswered) -> {
+                LeaseSql sql = sql(connection);
+                // Adopted rather than claimed anew: what the first claim wrote beside the grant would deny the second.
+                ClaimAnswer.Granted adopted = unanswered ? adopt(connection, sql, claim, knownBefore) : null;
+                return adopted != null ? adopted : claim(connection, sql, claim);
+            });
+        } catch (SQLException e) {
+            if (SqlStates.kindOf(e) == SqlStates.Kind.BUSY) {
+                return new ClaimAnswer.Denied(Denial.of(claim.name(), DenialReason.KEY_BUSY));
+            }
+            throw failure("Lock '" + claim.name() + "' could not be claimed", e);
+        }
+    }
+
+    private ClaimAnswer claim(Connection connection, LeaseSql sql, Claim claim) throws SQLException {
+        for (int asked = 1; ; asked++) {
+            Verdict verdict = ask(connection, sql.claim, claim, true);
+            if (verdict == null) {
+                verdict = ask(connection, sql.claimNew, claim, false);
+            }
+            if (verdict == null) {
+                throw new SQLException("A claim must have an answer");
+            }
+            // What is left of a claim of ours whose answer never came is in the way only until we know its fence, and a
+            // race that was lost is told better by another look.
+            boolean again = verdict.ours() || verdict.answer().equals(DenialReason.UNKNOWN.name());
+            if (verdict.ours()) {
+                know(verdict.fence());
+            }
+            if (!again || asked == ASKED_AT_MOST) {
+                return answer(claim, verdict);
+            }
+        }
+    }
+
+    private @Nullable Verdict ask(Connection connection, String sql, Claim claim, boolean known) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+            int i = 0;
+            statement.setString(++i, identity.namespace());
+            statement.setString(++i, claim.name());
+            statement.setLong(++i, claim.key());
+            statement.setObject(++i, identity.holder());
+            statement.setString(++i, identity.label());
+            if (known) {
+                statement.setLong(++i, ownFence.get());
+            }
+            statement.setDouble(++i, seconds(claim.lease()));
+            if (known) {
+                statement.setString(++i, claim.version());
+            }
+            statement.setString(++i, claim.data());
+            try (ResultSet row = statement.executeQuery()) {
+                return row.next() ? Verdict.read(row) : null;
+            }
+        }
+    }
+
+    /**
+     * A row of the answer to a claim.
+     *
+     * @param ours denied by a tenure that bears our own name
+     */
+    private record Verdict(
+            String answer,
+            @Nullable Long fence,
+            @Nullable Instant acquiredAt,
+            @Nullable Instant expiresAt,
+            @Nullable String holder,
+            @Nullable Duration left,
+            boolean ours) {
+
+        static Verdict read(ResultSet row) throws SQLException {
+            return new Verdict(
+                    row.getString("answer"),
+                    row.getObject("fence", Long.class),
+                    instant(row, "acquired_at"),
+                    instant(row, "expires_at"),
+                    row.getString("holder_label"),
+                    left(row.getObject("seconds_left", Double.class)),
+                    row.getBoolean("ours"));
+        }
+
+        private static @Nullable Duration left(@Nullable Double seconds) {
+            return seconds == null ? null : Duration.ofNanos((long) (Math.max(0, seconds) * 1e9));
+        }
+    }
+
+    private ClaimAnswer answer(Claim claim, Verdict verdict) {
+        if (verdict.fence() != null && verdict.acquiredAt() != null && verdict.expiresAt() != null) {
+            know(verdict.fence());
+            return new ClaimAnswer.Granted(verdict.fence(), verdict.acquiredAt(), verdict.expiresAt());
+        }
+        DenialReason reason = DenialReason.valueOf(verdict.answer());
+        boolean held = reason == DenialReason.HELD;
+        return new ClaimAnswer.Denied(new Denial(
+                claim.name(),
+                reason,
+                held ? verdict.holder() : null,
+                held || reason == DenialReason.HOLD ? verdict.fence() : null,
+                verdict.left()));
+    }
+
+    private ClaimAnswer.@Nullable Granted adopt(Connection connection, LeaseSql sql, Claim claim, long knownBefore)
+            throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(sql.adopt)) {
+            statement.setString(1, identity.namespace());
+            statement.setString(2, claim.name());
+            statement.setObject(3, identity.holder());
+            statement.setLong(4, knownBefore);
+            statement.setDouble(5, seconds(claim.lease()));
+            statement.setString(6, claim.data());
+            try (ResultSet row = statement.executeQuery()) {
+                if (!row.next()) {
+                    return null;
+                }
+                long fence = row.getLong("fence");
+                know(fence);
+                return new ClaimAnswer.Granted(
+                        fence, requiredInstant(row, "acquired_at"), requiredInstant(row, "expires_at"));
+            }
+        }
+    }
+
+    private void know(@Nullable Long fence) {
+        if (fence != null) {
+            ownFence.accumulateAndGet(fence, Math::max);
+        }
+    }
+
+    // ---- renew
+
+    @Override
+    public List<RenewalAnswer> renew(List<Renewal> renewals, Duration budget, Caller caller) {
+        if (renewals.isEmpty()) {
+            return List.of();
+        }
+        Lane lane = caller == Caller.HEARTBEAT ? Lane.HEARTBEAT : Lane.WORK;
+        String what = renewals.size() == 1
+                ? "Lock '" + renewals.get(0).name() + "' could not be renewed"
+                : renewals.size() + " locks could not be renewed";
+        return run(what, lane, budget, (connection, unanswered) -> renew(connection, renewals));
+    }
+
+    private List<RenewalAnswer> renew(Connection connection, List<Renewal> renewals) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(sql(connection).renew)) {
+            statement.setString(1, identity.namespace());
+            statement.setObject(2, identity.holder());
+            statement.setArray(3, column(connection, "text", renewals, Renewal::name));
+            statement.setArray(4, column(connection, "int8", renewals, Renewal::fence));
+            statement.setArray(5, column(connection, "float8", renewals, renewal -> seconds(renewal.lease())));
+            statement.setArray(6, column(connection, "bool", renewals, renewal -> renewal.payload() != null));
+            statement.setArray(7, column(connection, "text", renewals, LeaseStore::newData));
+            List<RenewalAnswer> answers = new ArrayList<>(renewals.size());
+            try (ResultSet row = statement.executeQuery()) {
+                while (row.next()) {
+                    Instant expiresAt = instant(row, "expires_at");
+                    RenewalAnswer.Result result = expiresAt != null
+                            ? RenewalAnswer.Result.RENEWED
+                            : row.getBoolean("still_mine") ? RenewalAnswer.Result.SKIPPED : RenewalAnswer.Result.LOST;
+                    answers.add(new RenewalAnswer(row.getString("name"), row.getLong("fence"), result, expiresAt));
+                }
+            }
+            return answers;
+        }
+    }
+
+    private static @Nullable String newData(Renewal renewal) {
+        return renewal.payload() == null ? null : renewal.payload().data();
+    }
+
+    private static java.sql.Array column(
+            Connection connection, String type, List<Renewal> renewals, Function<Renewal, @Nullable Object> value)
+            throws SQLException {
+        Object[] values = new Object[renewals.size()];
+        Arrays.setAll(values, i -> value.apply(renewals.get(i)));
+        return connection.createArrayOf(type, values);
+    }
+
+    // ---- release
+
+    @Override
+    public boolean release(Release release) {
+        return run(
+                "Lock '" + release.name() + "' could not be released",
+                Lane.WORK,
+                timeouts.work(),
+                (connection, unanswered) -> {
+                    LeaseSql sql = sql(connection);
+                    return release(connection, sql, release) || (unanswered && wasReleased(connection, sql, release));
+                });
+    }
+
+    private boolean release(Connection connection, LeaseSql sql, Release release) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(sql.release)) {
+            statement.setString(1, identity.namespace());
+            statement.setString(2, release.name());
+            statement.setObject(3, identity.holder());
+            statement.setLong(4, release.fence());
+            if (release.minHold() == null) {
+                statement.setNull(5, Types.DOUBLE);
+            } else {
+                statement.setDouble(5, seconds(release.minHold()));
+            }
+            statement.setString(6, release.completed());
+            statement.setString(7, release.outcome().name());
+            statement.setString(8, release.error());
+            try (ResultSet row = statement.executeQuery()) {
+                return row.next();
+            }
+        }
+    }
+
+    private boolean wasReleased(Connection connection, LeaseSql sql, Release release) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(sql.wasReleased)) {
+            statement.setString(1, identity.namespace());
+            statement.setString(2, release.name());
+            statement.setLong(3, release.fence());
+            try (ResultSet row = statement.executeQuery()) {
+                return row.next();
+            }
+        }
+    }
+
+    // ---- find
+
+    @Override
+    public Optional<LockInfo> find(String name) {
+        return look("Lock '" + name + "' could not be looked up", name).stream().findFirst();
+    }
+
+    @Override
+    public List<LockInfo> findAll() {
+        return look("The locks could not be looked up", null);
+    }
+
+    private List<LockInfo> look(String what, @Nullable String name) {
+        return run(what, Lane.WORK, timeouts.work(), (connection, unanswered) -> {
+            try (PreparedStatement statement = connection.prepareStatement(sql(connection).find)) {
+                statement.setString(1, identity.namespace());
+                statement.setString(2, name);
+                List<LockInfo> found = new ArrayList<>();
+                try (ResultSet row = statement.executeQuery()) {
+                    while (row.next()) {
+                        found.add(info(row));
+                    }
+                }
+                return found;
+            }
+        });
+    }
+
+    private static LockInfo info(ResultSet row) throws SQLException {
+        return new LockInfo(
+                row.getString("name"),
+                LockStrategy.LEASE,
+                LockState.valueOf(row.getString("state")),
+                row.getString("holder_label"),
+                row.getLong("fence"),
+                instant(row, "acquired_at"),
+                instant(row, "until"),
+                row.getString("data"),
+                lastRun(row));
+    }
+
+    private static @Nullable LastRun lastRun(ResultSet row) throws SQLException {
+        Instant startedAt = instant(row, "last_started_at");
+        Instant finishedAt = instant(row, "last_finished_at");
+        RunOutcome outcome = outcome(row.getString("last_outcome"));
+        return startedAt == null || finishedAt == null || outcome == null
+                ? null
+                : new LastRun(
+                        row.getString("last_holder"), startedAt, finishedAt, outcome, row.getString("last_error"));
+    }
+
+    /** A later version may know more of them. */
+    private static @Nullable RunOutcome outcome(@Nullable String name) {
+        return Arrays.stream(RunOutcome.values())
+                .filter(outcome -> outcome.name().equals(name))
+                .findFirst()
+                .orElse(null);
+    }
+
+    // ---- operators and housekeeping
+
+    @Override
+    public boolean forceRelease(String name, boolean now) {
+        return run(
+                "Lock '" + name + "' could not be released by force",
+                Lane.WORK,
+                timeouts.work(),
+                (connection, unanswered) -> {
+                    try (PreparedStatement statement = connection.prepareStatement(sql(connection).forceRelease)) {
+                        statement.setBoolean(1, now);
+                        statement.setString(2, identity.namespace());
+                        statement.setString(3, name);
+                        return statement.executeUpdate() == 1;
+                    }
+                });
+    }
+
+    @Override
+    public void sweep() {
+        if (retention.isZero()) {
+            return;
+        }
+        int ignored =
+                run("The lease table could not be swept", Lane.WORK, timeouts.work(), (connection, unanswered) -> {
+                    try (PreparedStatement statement = connection.prepareStatement(sql(connection).sweep)) {
+                        statement.setString(1, identity.namespace());
+                        statement.setDouble(2, seconds(retention));
+                        statement.setInt(3, SWEPT_AT_ONCE);
+                        return statement.executeUpdate();
+                    }
+                });
+    }
+
+    @Override
+    public void close() {
+        connections.close();
+    }
+
+    // ---- what they share
+
+    private <T> T run(String what, Lane lane, Duration budget, SqlWork<T> work) {
+        try {
+            return connections.run(lane, budget, work);
+        } catch (SQLException e) {
+            throw failure(what, e);
+        }
+    }
+
+    /** A table that is missing now may come later: that it is missing is never remembered. */
+    private LeaseSql sql(Connection connection) throws SQLException {
+        LeaseSql sql = resolved;
+        if (sql == null) {
+            LeaseTable found = LeaseSchema.resolve(connection, table);
+            if (found == null) {
+                throw new SQLException("The table " + table + " does not exist", UNDEFINED_TABLE);
+            }
+            sql = new LeaseSql(found);
+            resolved = sql;
+        }
+        return sql;
+    }
+
+    private LockStorageException failure(String what, SQLException e) {
+        String hint = switch (SqlStates.kindOf(e)) {
+            case MISSING_TABLE ->
+                ". Create the table, with dev/pglock/lease/schema.sql for instance, or set"
+                        + " pglock.lease.initialize-schema=always";
+            case MISSING_PRIVILEGE -> ". The role needs SELECT, INSERT, UPDATE and DELETE on " + table;
+            case TOO_MANY_CONNECTIONS -> ". The server takes no more sessions";
+            case READ_ONLY -> ". The server, or this database, is read-only";
+            default -> "";
+        };
+        return new LockStorageException(what + ": " + e.getMessage() + hint, e);
+    }
+
+    private static double seconds(Duration duration) {
+        return duration.toNanos() / 1e9;
+    }
+
+    /** By way of the offset that comes with it: no time zone of JVM or session has a say. */
+    private static @Nullable Instant instant(ResultSet row, String column) throws SQLException {
+        OffsetDateTime time = row.getObject(column, OffsetDateTime.class);
+        return time == null ? null : time.toInstant();
+    }
+
+    private static Instant requiredInstant(ResultSet row, String column) throws SQLException {
+        Instant instant = instant(row, column);
+        if (instant == null) {
+            throw new SQLException("Column " + column + " must not be null");
+        }
+        return instant;
+    }
+}
