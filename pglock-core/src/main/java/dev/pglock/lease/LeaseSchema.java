@@ -208,8 +208,8 @@ public final class LeaseSchema {
     }
 
     private static String grants(LeaseTable table, String role) {
-        return "GRANT USAGE ON SCHEMA " + table.schemaSql() + " TO " + role + ";\n" + "GRANT SELECT, INSERT, UPDATE, DELETE ON "
-                + table.sql() + " TO " + role + ";";
+        return "GRANT USAGE ON SCHEMA " + table.schemaSql() + " TO " + role + ";\n"
+                + "GRANT SELECT, INSERT, UPDATE, DELETE ON " + table.sql() + " TO " + role + ";";
     }
 
     /**

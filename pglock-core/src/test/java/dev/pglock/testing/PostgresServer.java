@@ -30,7 +30,8 @@ public final class PostgresServer implements AutoCloseable {
     /** The system property. */
     public static final String CHOICE = "pglock.test.postgres";
 
-    private static final Pattern URL = Pattern.compile("jdbc:postgresql://(?<host>[^/:]+)(:(?<port>\\d+))?/[^?]*(?<query>.*)");
+    private static final Pattern URL =
+            Pattern.compile("jdbc:postgresql://(?<host>[^/:]+)(:(?<port>\\d+))?/[^?]*(?<query>.*)");
     private static final String CONTAINERS = "testcontainers";
     private static final String IMAGE = "postgres:18-alpine";
 
@@ -96,8 +97,8 @@ public final class PostgresServer implements AutoCloseable {
     private static PostgresServer container(String image) {
         PostgreSQLContainer container = new PostgreSQLContainer(image).withUsername("postgres");
         StringBuilder command = new StringBuilder("postgres");
-        SETTINGS.forEach((name, value) ->
-                command.append(" -c ").append(name).append('=').append(value));
+        SETTINGS.forEach(
+                (name, value) -> command.append(" -c ").append(name).append('=').append(value));
         container.withCommand(command.toString());
         try {
             container.start();
@@ -182,5 +183,4 @@ public final class PostgresServer implements AutoCloseable {
             throw new IllegalStateException("The server could not be stopped", e);
         }
     }
-
 }
