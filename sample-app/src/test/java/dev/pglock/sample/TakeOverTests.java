@@ -30,6 +30,9 @@ import org.springframework.web.client.RestClient;
 @Timeout(240)
 class TakeOverTests {
 
+    /** As in application.yml. */
+    private static final Duration LEASE = Duration.ofSeconds(5);
+
     /** How often each replica asks for the lock. */
     private static final Duration TICK = Duration.ofSeconds(1);
 
@@ -75,6 +78,7 @@ class TakeOverTests {
                 .findFirst()
                 .orElseThrow();
         victim.kill();
+        OffsetDateTime killed = now(database);
 
         // Asked again and again: a renewal that was under way when its sender died may still move the end.
         AtomicReference<OffsetDateTime> lastExpiry = new AtomicReference<>();
@@ -89,6 +93,7 @@ class TakeOverTests {
         OffsetDateTime expiry = lastExpiry.get();
         assertThat(next.replica()).isEqualTo(label(survivor));
         assertThat(next.fence()).isGreaterThan(running.fence());
+        assertThat(expiry).isBefore(killed.plus(LEASE));
         assertThat(next.startedAt()).isBetween(expiry, expiry.plus(TAKE_OVER));
 
         assertThat(RestClient.create(survivor.awaitOutput(URL))
@@ -107,13 +112,13 @@ class TakeOverTests {
         await().until(() -> TestServer.postmasters(this.stateDirectory).isEmpty());
     }
 
-    /** A reconciliation that has told of its progress, and therefore is in the middle of it. */
+    /** A reconciliation that has told of its progress, and is not near its end. */
     private static Optional<Run> running(JdbcClient database) {
         return database.sql("""
                         SELECT id, replica, fence, started_at AS "startedAt" FROM run
                         WHERE job = :job AND finished_at IS NULL
                           AND EXISTS (SELECT FROM pglock_lease l
-                                      WHERE (l.name, l.fence) = (run.job, run.fence) AND l.data LIKE 'batch %')
+                                      WHERE (l.name, l.fence) = (run.job, run.fence) AND l.data LIKE 'batch _ of %')
                         """)
                 .param("job", Reconciliation.LOCK)
                 .query(Run.class)
@@ -154,6 +159,12 @@ class TakeOverTests {
                 .param("expiry", expiry)
                 .query(String.class)
                 .list();
+    }
+
+    private static OffsetDateTime now(JdbcClient database) {
+        return database.sql("SELECT clock_timestamp()")
+                .query(OffsetDateTime.class)
+                .single();
     }
 
     private static long runsOf(JdbcClient database, String job) {
