@@ -1,6 +1,7 @@
 package dev.pglock.autoconfigure;
 
 import dev.pglock.LockStorageException;
+import java.sql.SQLException;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -85,11 +86,22 @@ final class LockDatabaseException extends IllegalStateException {
 
     static LockDatabaseException unreachable(String origin, Throwable cause) {
         return new LockDatabaseException(
-                "The database of the locks (" + origin + ") cannot be reached: " + cause.getMessage(),
+                "The database of the locks (" + origin + ") cannot be reached: " + driversWords(cause),
                 "Check that the database is up and that URL and credentials are right. With"
                         + " pglock.lease.initialize-schema=never the application starts without it, and locks nothing"
                         + " until it is back.",
                 cause);
+    }
+
+    /** A pool reports that it has no connection; why is said by the driver, further down. */
+    static @Nullable String driversWords(Throwable failure) {
+        String words = failure.getMessage();
+        for (Throwable t = failure; t != null; t = t.getCause()) {
+            if (t instanceof SQLException && t.getMessage() != null) {
+                words = t.getMessage();
+            }
+        }
+        return words;
     }
 
     String action() {

@@ -86,7 +86,7 @@ final class Stores {
                     "The database of the locks ({}) cannot be reached: {}. Nothing is locked, and no locked method runs,"
                             + " until it is back",
                     origin,
-                    e.getMessage());
+                    LockDatabaseException.driversWords(e));
         }
     }
 
