@@ -34,6 +34,7 @@ final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<Conte
     private final ConfigurableApplicationContext context;
     private final Duration timeout;
 
+    private volatile boolean verified;
     private volatile boolean running;
     private volatile long closingSince;
     private volatile boolean closing;
@@ -54,14 +55,21 @@ final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<Conte
     @Override
     public void start() {
         closing = false;
-        LockVerifier verifier = context.getBeanProvider(LockVerifier.class).getIfAvailable();
-        int locked = verifier == null ? 0 : verifier.verify();
-        if (locked > 0) {
-            // Now, and not at the first tick: what is wrong with the database is to be told at start-up.
-            context.getBeanProvider(LockRegistry.class).getObject();
+        if (!verified) {
+            verify();
+            verified = true;
         }
         engines().forEach(LockEngine::start);
         running = true;
+    }
+
+    /** Once: a start after a stop finds the same beans. */
+    private void verify() {
+        LockVerifier verifier = context.getBeanProvider(LockVerifier.class).getIfAvailable();
+        if (verifier != null && verifier.verify() > 0) {
+            // Now, and not at the first tick: what is wrong with the database is to be told at start-up.
+            context.getBeanProvider(LockRegistry.class).getObject();
+        }
     }
 
     @Override
