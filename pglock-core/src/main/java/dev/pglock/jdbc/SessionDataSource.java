@@ -1,0 +1,94 @@
+package dev.pglock.jdbc;
+
+import java.io.PrintWriter;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.SQLFeatureNotSupportedException;
+import java.util.logging.Logger;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+
+/** Our sessions in the form in which a pool wants them. */
+final class SessionDataSource implements DataSource {
+
+    private final SessionFactory sessions;
+
+    SessionDataSource(SessionFactory sessions) {
+        this.sessions = sessions;
+    }
+
+    @Override
+    public Connection getConnection() throws SQLException {
+        return trusting(sessions.open(sessions.settings().timeouts().connect()));
+    }
+
+    /**
+     * Answers by itself what the pool asks without need, a round trip each: whether a connection that was idle for half a
+     * second is valid (one that died is found by its first statement, and replaced), and its isolation level.
+     */
+    private static Connection trusting(Connection session) {
+        return (Connection) Proxy.newProxyInstance(
+                SessionDataSource.class.getClassLoader(),
+                new Class<?>[] {Connection.class},
+                (proxy, method, arguments) -> switch (method.getName()) {
+                    case "isValid" -> !session.isClosed();
+                    case "getTransactionIsolation" -> Connection.TRANSACTION_READ_COMMITTED;
+                    default -> invoke(session, method, arguments);
+                });
+    }
+
+    private static @Nullable Object invoke(Connection session, Method method, Object @Nullable [] arguments)
+            throws Throwable {
+        try {
+            return method.invoke(session, arguments);
+        } catch (InvocationTargetException e) {
+            throw e.getTargetException();
+        }
+    }
+
+    @Override
+    public Connection getConnection(String username, String password) throws SQLException {
+        throw new SQLFeatureNotSupportedException("Each session asks for its credentials itself");
+    }
+
+    @Override
+    public @Nullable PrintWriter getLogWriter() {
+        return null;
+    }
+
+    @Override
+    public void setLogWriter(@Nullable PrintWriter writer) {
+        // Nothing is written to it.
+    }
+
+    @Override
+    public void setLoginTimeout(int seconds) {
+        // Each session has its own limits.
+    }
+
+    @Override
+    public int getLoginTimeout() {
+        return 0;
+    }
+
+    @Override
+    public Logger getParentLogger() throws SQLFeatureNotSupportedException {
+        throw new SQLFeatureNotSupportedException();
+    }
+
+    @Override
+    public <T> T unwrap(Class<T> type) throws SQLException {
+        if (type.isInstance(this)) {
+            return type.cast(this);
+        }
+        throw new SQLException("Wraps no " + type.getName());
+    }
+
+    @Override
+    public boolean isWrapperFor(Class<?> type) {
+        return type.isInstance(this);
+    }
+}

@@ -1,0 +1,72 @@
+package dev.pglock;
+
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
+
+import com.tngtech.archunit.core.importer.ImportOption;
+import com.tngtech.archunit.junit.AnalyzeClasses;
+import com.tngtech.archunit.junit.ArchTest;
+import com.tngtech.archunit.lang.ArchRule;
+import org.jspecify.annotations.NullMarked;
+
+/** Which room may know which. */
+@AnalyzeClasses(packages = "dev.pglock", importOptions = ImportOption.DoNotIncludeTests.class)
+class ArchitectureTests {
+
+    @ArchTest
+    static final ArchRule DEPENDENCIES_POINT_ONE_WAY = layeredArchitecture()
+            .consideringOnlyDependenciesInAnyPackage("dev.pglock..")
+            .layer("api")
+            .definedBy("dev.pglock")
+            .layer("engine")
+            .definedBy("dev.pglock.engine..")
+            .layer("store")
+            .definedBy("dev.pglock.store..")
+            .layer("lease")
+            .definedBy("dev.pglock.lease..")
+            .optionalLayer("advisory")
+            .definedBy("dev.pglock.advisory..")
+            .layer("local")
+            .definedBy("dev.pglock.local..")
+            .layer("jdbc")
+            .definedBy("dev.pglock.jdbc..")
+            .whereLayer("api")
+            .mayNotAccessAnyLayer()
+            .whereLayer("engine")
+            .mayOnlyAccessLayers("api", "store")
+            .whereLayer("store")
+            .mayOnlyAccessLayers("api")
+            .whereLayer("lease")
+            .mayOnlyAccessLayers("api", "store", "jdbc")
+            .whereLayer("advisory")
+            .mayOnlyAccessLayers("api", "store", "jdbc")
+            .whereLayer("local")
+            .mayOnlyAccessLayers("api", "store")
+            .whereLayer("jdbc")
+            .mayOnlyAccessLayers("api");
+
+    @ArchTest
+    static final ArchRule THE_CORE_KNOWS_NO_SPRING =
+            noClasses().should().dependOnClassesThat().resideInAPackage("org.springframework..");
+
+    @ArchTest
+    static final ArchRule ONLY_THE_JDBC_ROOM_KNOWS_POOL_AND_DRIVER = noClasses()
+            .that()
+            .resideOutsideOfPackage("dev.pglock.jdbc..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("com.zaxxer.hikari..", "org.postgresql..");
+
+    @ArchTest
+    static final ArchRule THE_ENGINE_SPEAKS_NO_SQL = noClasses()
+            .that()
+            .resideInAnyPackage("dev.pglock", "dev.pglock.engine..", "dev.pglock.store..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("javax.sql..", "java.sql..");
+
+    @ArchTest
+    static final ArchRule EVERY_PACKAGE_IS_NULL_MARKED =
+            classes().that().haveSimpleName("package-info").should().beAnnotatedWith(NullMarked.class);
+}
