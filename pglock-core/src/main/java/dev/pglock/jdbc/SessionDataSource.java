@@ -69,9 +69,10 @@ final class SessionDataSource implements DataSource {
         // Each session has its own limits.
     }
 
+    /** In seconds; the pool takes it for how long its closing waits for a connection that is being opened. */
     @Override
     public int getLoginTimeout() {
-        return 0;
+        return 1;
     }
 
     @Override
