@@ -145,9 +145,11 @@ public final class OwnConnections extends RecoveringSource {
         private void close(boolean unusable) {
             try {
                 if (unusable) {
+                    // It closes the connection itself; what is left to the borrower then cannot be closed any more.
                     pool.evictConnection(connection);
+                } else {
+                    connection.close();
                 }
-                connection.close();
             } catch (SQLException e) {
                 log.debug("A connection could not be given back properly", e);
             } finally {
