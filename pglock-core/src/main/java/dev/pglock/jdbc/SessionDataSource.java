@@ -69,10 +69,10 @@ final class SessionDataSource implements DataSource {
         // Each session has its own limits.
     }
 
-    /** In seconds; the pool takes it for how long its closing waits for a connection that is being opened. */
+    /** The pool takes it for the time that it gives openings under way when it is closed; 0 would be a WARN each time. */
     @Override
     public int getLoginTimeout() {
-        return 1;
+        return (int) sessions.settings().timeouts().connect().plusMillis(999).toSeconds();
     }
 
     @Override
