@@ -2,10 +2,12 @@ package dev.pglock.autoconfigure;
 
 import dev.pglock.LockRegistry;
 import dev.pglock.aop.LockVerifier;
+import dev.pglock.aop.LockedMethods;
 import dev.pglock.engine.LockEngine;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.TreeSet;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
@@ -66,9 +68,27 @@ final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<Conte
     /** Once: a start after a stop finds the same beans. */
     private void verify() {
         LockVerifier verifier = context.getBeanProvider(LockVerifier.class).getIfAvailable();
-        if (verifier != null && verifier.verify() > 0) {
+        if (verifier == null) {
+            return;
+        }
+        LockedMethods methods = verifier.verify();
+        PgLockSettings settings = context.getBean(PgLockSettings.class);
+        warnOfUnusedEntries(settings, methods);
+        if (!methods.isEmpty()) {
             // Now, and not at the first tick: what is wrong with the database is to be told at start-up.
             context.getBeanProvider(LockRegistry.class).getObject();
+            log.info("Locks by {}; {}", settings.describe(), methods.describe());
+        }
+    }
+
+    private static void warnOfUnusedEntries(PgLockSettings settings, LockedMethods methods) {
+        for (String name : new TreeSet<>(settings.locks().keySet())) {
+            if (!methods.include(name)) {
+                log.warn(
+                        "pglock.locks has an entry for '{}', but no method has a lock of that name: it changes nothing"
+                                + " unless a program takes the lock from LockRegistry",
+                        name);
+            }
         }
     }
 
