@@ -32,7 +32,7 @@ class ArchitectureTests {
             .layer("jdbc")
             .definedBy("dev.pglock.jdbc..")
             .whereLayer("api")
-            .mayOnlyAccessLayers()
+            .mayNotAccessAnyLayer()
             .whereLayer("engine")
             .mayOnlyAccessLayers("api", "store")
             .whereLayer("store")

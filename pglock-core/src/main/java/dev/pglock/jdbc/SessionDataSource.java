@@ -2,6 +2,7 @@ package dev.pglock.jdbc;
 
 import java.io.PrintWriter;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -25,23 +26,27 @@ final class SessionDataSource implements DataSource {
     }
 
     /**
-     * The pool asks a connection that was idle for half a second whether it is valid, which would be a second round trip
-     * for each rare claim. A connection that died while it was idle is found by its first statement, and replaced.
+     * Answers by itself what the pool asks without need, a round trip each: whether a connection that was idle for half a
+     * second is valid (one that died is found by its first statement, and replaced), and its isolation level.
      */
     private static Connection trusting(Connection session) {
         return (Connection) Proxy.newProxyInstance(
                 SessionDataSource.class.getClassLoader(),
                 new Class<?>[] {Connection.class},
-                (proxy, method, arguments) -> {
-                    if (method.getName().equals("isValid")) {
-                        return !session.isClosed();
-                    }
-                    try {
-                        return method.invoke(session, arguments);
-                    } catch (InvocationTargetException e) {
-                        throw e.getTargetException();
-                    }
+                (proxy, method, arguments) -> switch (method.getName()) {
+                    case "isValid" -> !session.isClosed();
+                    case "getTransactionIsolation" -> Connection.TRANSACTION_READ_COMMITTED;
+                    default -> invoke(session, method, arguments);
                 });
+    }
+
+    private static @Nullable Object invoke(Connection session, Method method, Object @Nullable [] arguments)
+            throws Throwable {
+        try {
+            return method.invoke(session, arguments);
+        } catch (InvocationTargetException e) {
+            throw e.getTargetException();
+        }
     }
 
     @Override

@@ -9,7 +9,7 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.Map;
 import java.util.UUID;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.testcontainers.postgresql.PostgreSQLContainer;
@@ -32,6 +32,7 @@ public final class PostgresServer implements AutoCloseable {
 
     private static final Pattern URL =
             Pattern.compile("jdbc:postgresql://(?<host>[^/:]+)(:(?<port>\\d+))?/[^?]*(?<query>.*)");
+    private static final String WITH_PASSWORD = "pglock_test_roles";
     private static final String CONTAINERS = "testcontainers";
     private static final String IMAGE = "postgres:18-alpine";
 
@@ -48,7 +49,7 @@ public final class PostgresServer implements AutoCloseable {
     private final String username;
     private final String password;
     private final AutoCloseable resource;
-    private final AtomicInteger roles = new AtomicInteger();
+    private final AtomicBoolean passwordsRequired = new AtomicBoolean();
 
     private PostgresServer(String host, int port, String username, String password, AutoCloseable resource) {
         this.host = host;
@@ -144,12 +145,32 @@ public final class PostgresServer implements AutoCloseable {
         return new TestDatabase(this, name, host, port, username, password);
     }
 
-    /** A role that may log in and nothing else. Its password is its name. */
+    /** A role that may log in and nothing else. Its password is its name, and it is asked for it. */
     public String newRole() {
-        String role = "role_" + UUID.randomUUID().toString().substring(0, 8) + "_" + roles.incrementAndGet();
-        role = role.replace("-", "_");
-        execute("CREATE ROLE " + role + " LOGIN PASSWORD '" + role + "'");
+        requirePasswords();
+        String role = "role_" + UUID.randomUUID().toString().replace("-", "").substring(0, 12);
+        execute("CREATE ROLE " + role + " LOGIN PASSWORD '" + role + "' IN ROLE " + WITH_PASSWORD);
         return role;
+    }
+
+    /** An embedded server trusts everybody. The roles of tests are to be asked for their passwords all the same. */
+    private void requirePasswords() {
+        if (!passwordsRequired.compareAndSet(false, true)) {
+            return;
+        }
+        execute("""
+                DO $$
+                BEGIN
+                  IF to_regrole('%1$s') IS NULL THEN
+                    CREATE ROLE %1$s;
+                    EXECUTE format(
+                      'COPY (SELECT %%L UNION ALL SELECT * FROM string_to_table(pg_read_file(%%L), %%L)) TO %%L',
+                      'host all +%1$s all scram-sha-256', current_setting('hba_file'), E'\n',
+                      current_setting('hba_file'));
+                    PERFORM pg_reload_conf();
+                  END IF;
+                END $$
+                """.formatted(WITH_PASSWORD));
     }
 
     /** Runs a statement as the superuser, in the database {@code postgres}. */

@@ -3,6 +3,7 @@ package dev.pglock.sample.postgres;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import dev.pglock.sample.SampleApplication;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -11,9 +12,11 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /** A JVM of its own, leader of its own process group like a command typed into a terminal. */
-final class Instance implements AutoCloseable {
+public final class Instance implements AutoCloseable {
 
     static final String JOINED = "JOINED ";
 
@@ -35,6 +38,14 @@ final class Instance implements AutoCloseable {
     static Instance spring(Path stateDirectory, String... arguments) {
         return start(
                 SpringInstance.class,
+                List.of("-Dsample.postgres.state-directory=" + stateDirectory),
+                List.of(arguments));
+    }
+
+    /** The sample itself. */
+    public static Instance sample(Path stateDirectory, String... arguments) {
+        return start(
+                SampleApplication.class,
                 List.of("-Dsample.postgres.state-directory=" + stateDirectory),
                 List.of(arguments));
     }
@@ -64,17 +75,24 @@ final class Instance implements AutoCloseable {
 
     /** Waits for the server; returns its URL. */
     String url() {
-        await().atMost(TIMEOUT)
-                .failFast(() -> assertThat(this.process.isAlive()).as(output()).isTrue())
-                .until(() -> output().contains(JOINED));
-        return output().lines()
-                .filter(line -> line.startsWith(JOINED))
-                .map(line -> line.substring(JOINED.length()))
-                .findFirst()
-                .orElseThrow();
+        return awaitOutput(Pattern.compile("^" + JOINED + "(.*)$", Pattern.MULTILINE));
     }
 
-    String output() {
+    /** Waits for a line; returns its first group. */
+    public String awaitOutput(Pattern pattern) {
+        await().atMost(TIMEOUT)
+                .failFast(() -> assertThat(this.process.isAlive()).as(output()).isTrue())
+                .until(() -> pattern.matcher(output()).find());
+        Matcher matcher = pattern.matcher(output());
+        assertThat(matcher.find()).isTrue();
+        return matcher.group(1);
+    }
+
+    public long pid() {
+        return this.process.pid();
+    }
+
+    public String output() {
         try {
             return Files.readString(this.output);
         } catch (IOException ex) {
@@ -82,18 +100,18 @@ final class Instance implements AutoCloseable {
         }
     }
 
-    void sigterm() {
+    public void sigterm() {
         this.process.destroy();
         awaitEnd();
     }
 
     /** Ctrl-C: the terminal signals the whole foreground process group. */
-    void ctrlC() throws IOException {
+    public void ctrlC() throws IOException {
         new ProcessBuilder("kill", "-INT", "--", "-" + this.process.pid()).start();
         awaitEnd();
     }
 
-    void kill() {
+    public void kill() {
         this.process.destroyForcibly();
         awaitEnd();
     }

@@ -216,16 +216,8 @@ class SharedPostgresTests {
         return new PostgresServer(StateDirectory.open(this.stateDirectory), PostgresBinaries.ofThisUser(), ports);
     }
 
-    /** The servers of this test: backends have other titles, and initdb's helpers no such argument. */
     private List<ProcessHandle> postmasters() {
-        return ProcessHandle.allProcesses()
-                .filter(process -> process.info()
-                        .arguments()
-                        .filter(arguments ->
-                                List.of(arguments).contains(this.state.data().toString()))
-                        .isPresent())
-                .filter(process -> process.info().command().orElse("").endsWith("/postgres"))
-                .toList();
+        return TestServer.postmasters(this.stateDirectory);
     }
 
     /** A server removes its pid file, which is what pg_ctl waits for, a moment before it ends. */

@@ -5,12 +5,13 @@ import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
-import org.springframework.context.annotation.Configuration;
 import org.springframework.core.env.Environment;
 import org.springframework.jdbc.core.JdbcTemplate;
 
-/** A Spring Boot application that has no PostgreSQL configured. Fails to start if so told. */
-@Configuration(proxyBeanMethods = false)
+/**
+ * A Spring Boot application that has no PostgreSQL configured. Fails to start if so told. No {@code @Configuration}, which
+ * the sample's component scan would find when it runs on this class path.
+ */
 @EnableAutoConfiguration
 class SpringInstance {
 

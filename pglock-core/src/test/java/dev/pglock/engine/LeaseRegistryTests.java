@@ -1,0 +1,28 @@
+package dev.pglock.engine;
+
+import dev.pglock.lease.LeaseStores;
+import dev.pglock.store.LockStore;
+import dev.pglock.store.StoreIdentity;
+import java.time.Duration;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+
+class LeaseRegistryTests extends LockRegistryContract {
+
+    private static LeaseStores stores;
+
+    @BeforeAll
+    static void createDatabase() {
+        stores = LeaseStores.withTable();
+    }
+
+    @AfterAll
+    static void dropDatabase() throws Exception {
+        stores.close();
+    }
+
+    @Override
+    LockStore newStore(StoreIdentity identity, Duration lease) {
+        return stores.store(identity);
+    }
+}

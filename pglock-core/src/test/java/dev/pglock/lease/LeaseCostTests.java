@@ -1,0 +1,157 @@
+package dev.pglock.lease;
+
+import static dev.pglock.lease.LeaseStores.granted;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.pglock.DenialReason;
+import dev.pglock.store.ClaimAnswer;
+import dev.pglock.store.LockStore.Caller;
+import dev.pglock.store.Renewal;
+import dev.pglock.store.RenewalAnswer;
+import dev.pglock.testing.TcpProxy;
+import dev.pglock.testing.TestDatabase;
+import java.sql.Connection;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** What a lock costs, counted on the wire and in the server. */
+class LeaseCostTests {
+
+    private final LeaseStores stores = LeaseStores.withTable();
+    private final TestDatabase database = stores.database();
+    private final TcpProxy wire = TcpProxy.to(database.server());
+    private final LeaseStore a = stores.store("A", wire);
+
+    @BeforeEach
+    void openTheConnection() {
+        a.release(LeaseStores.release("known", granted(a, "known")));
+    }
+
+    @AfterEach
+    void close() throws Exception {
+        stores.close();
+        wire.close();
+    }
+
+    private interface Work {
+        void run() throws Exception;
+    }
+
+    private void assertRoundTrips(int expected, Work work) throws Exception {
+        long trips = wire.roundTrips();
+        long statements = wire.statements();
+        work.run();
+        assertThat(wire.roundTrips() - trips).as("round trips").isEqualTo(expected);
+        assertThat(wire.statements() - statements).as("statements").isEqualTo(expected);
+    }
+
+    @Test
+    void aClaimAndAReleaseOfAKnownNameAreOneRoundTripEach() throws Exception {
+        // More often than the driver's threshold for named statements, so that preparing them is seen too
+        for (int i = 0; i < 12; i++) {
+            ClaimAnswer.Granted[] lock = new ClaimAnswer.Granted[1];
+            assertRoundTrips(1, () -> lock[0] = granted(a, "known"));
+            assertRoundTrips(1, () -> a.release(LeaseStores.release("known", lock[0])));
+        }
+    }
+
+    @Test
+    void aClaimOfANameNeverSeenIsTwo() throws Exception {
+        for (int i = 0; i < 12; i++) {
+            String name = "new " + i;
+            assertRoundTrips(2, () -> granted(a, name));
+        }
+    }
+
+    @Test
+    void aClaimOnAConnectionThatWasIdleForLongerThanPoolsTrustThemIsStillOneRoundTrip() throws Exception {
+        await().until(() -> database.isTrue("SELECT bool_and(clock_timestamp() - state_change > '1.2 s')"
+                + " FROM pg_stat_activity WHERE application_name LIKE 'pglock:%' AND datname = current_database()"));
+
+        assertRoundTrips(1, () -> granted(a, "known"));
+    }
+
+    @Test
+    void aNewConnectionIsSetUpInOneRoundTrip() throws Exception {
+        LeaseStore other = stores.store("B", wire);
+
+        assertRoundTrips(2, () -> granted(other, "known"));
+    }
+
+    @Test
+    void aDenialReadsOnly() throws Exception {
+        LeaseStore b = stores.store("B");
+        granted(b, "known");
+        for (int i = 0; i < 10; i++) {
+            assertRoundTrips(1, () -> LeaseStores.denied(a, "known"));
+        }
+        try (Connection direct = database.direct()) {
+            String row = row(direct);
+            // Once in fifteen seconds the server itself may write some bytes.
+            await().pollInterval(Duration.ofMillis(1)).untilAsserted(() -> {
+                String before = written(direct);
+                for (int i = 0; i < 1000; i++) {
+                    assertThat(LeaseStores.denied(a, "known").reason()).isEqualTo(DenialReason.HELD);
+                }
+                assertThat(written(direct)).isEqualTo(before);
+            });
+            assertThat(row(direct)).as("place and row lock").isEqualTo(row);
+        }
+    }
+
+    /** Where the WAL ends and the next transaction id. */
+    private static String written(Connection direct) throws Exception {
+        return TestDatabase.text(
+                direct, "SELECT pg_current_wal_insert_lsn() || ' ' || pg_snapshot_xmax(pg_current_snapshot())");
+    }
+
+    private static String row(Connection direct) throws Exception {
+        return TestDatabase.text(
+                direct, "SELECT ctid || ' ' || xmin || ' ' || xmax FROM pglock_lease WHERE name = 'known'");
+    }
+
+    @Test
+    void aThousandHeldLocksAreRenewedByOneStatement() throws Exception {
+        List<Renewal> renewals = new ArrayList<>();
+        for (int i = 0; i < 1000; i++) {
+            String name = "name of a lock that is about as long as such names are " + i;
+            renewals.add(LeaseStores.renewal(name, granted(a.claim(LeaseStores.claim(name, Duration.ofMinutes(1))))));
+        }
+        assertRoundTrips(0, () -> {});
+        List<RenewalAnswer> answers = new ArrayList<>();
+        // The heartbeat's connection is a second one.
+        a.renew(renewals.subList(0, 1), Duration.ofSeconds(5), Caller.HEARTBEAT);
+        long begun = System.nanoTime();
+
+        assertRoundTrips(1, () -> answers.addAll(a.renew(renewals, Duration.ofSeconds(5), Caller.HEARTBEAT)));
+
+        assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(1));
+        assertThat(answers).hasSize(1000).allMatch(answer -> answer.result() == RenewalAnswer.Result.RENEWED);
+    }
+
+    @Test
+    void updatesStayOnTheirPageAndLeaveTheIndexAlone() throws Exception {
+        for (int i = 0; i < 300; i++) {
+            String name = "name " + i % 20;
+            ClaimAnswer.Granted lock = granted(a, name);
+            a.renew(List.of(LeaseStores.renewal(name, lock)), Duration.ofSeconds(5), Caller.HEARTBEAT);
+            a.release(LeaseStores.release(name, lock));
+        }
+        // The server counts a session's last doings when it ends.
+        a.close();
+
+        await().untilAsserted(() -> {
+            assertThat(statistic("n_tup_upd")).isEqualTo(300 * 3 - 20 + 1);
+            assertThat(statistic("n_tup_hot_upd")).isEqualTo(statistic("n_tup_upd"));
+        });
+    }
+
+    private long statistic(String column) {
+        return database.number("SELECT " + column + " FROM pg_stat_user_tables WHERE relname = 'pglock_lease'");
+    }
+}

@@ -1,0 +1,147 @@
+package dev.pglock.autoconfigure;
+
+import dev.pglock.LockRegistry;
+import dev.pglock.aop.LockVerifier;
+import dev.pglock.engine.LockEngine;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.context.ApplicationListener;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.SmartLifecycle;
+import org.springframework.context.event.ContextClosedEvent;
+import org.springframework.scheduling.concurrent.ExecutorConfigurationSupport;
+
+/**
+ * Starts before the schedulers and stops after them.
+ *
+ * <p>Stopping means: take no new locks, wait for the bodies that run, interrupt what is left. Releasing here would be
+ * wrong: with virtual threads, or with a scheduler that awaits its tasks later, a body outlives this phase, and its lock
+ * must outlive it too. Heartbeats go on until the registry is destroyed.
+ */
+final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<ContextClosedEvent> {
+
+    private static final Logger log = LoggerFactory.getLogger(PgLockLifecycle.class);
+
+    private static final String TIMEOUT = "spring.lifecycle.timeout-per-shutdown-phase";
+    private static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(30);
+    private static final Duration LONGEST_LAST_WAIT = Duration.ofSeconds(1);
+
+    private final ConfigurableApplicationContext context;
+    private final Duration timeout;
+
+    private volatile boolean running;
+    private volatile long closingSince;
+    private volatile boolean closing;
+
+    PgLockLifecycle(ConfigurableApplicationContext context) {
+        this.context = context;
+        // Not a property of our own: it is the time that the container grants to this phase.
+        this.timeout = Binder.get(context.getEnvironment())
+                .bind(TIMEOUT, Duration.class)
+                .orElse(DEFAULT_TIMEOUT);
+    }
+
+    @Override
+    public int getPhase() {
+        return ExecutorConfigurationSupport.DEFAULT_PHASE - 1;
+    }
+
+    @Override
+    public void start() {
+        closing = false;
+        LockVerifier verifier = context.getBeanProvider(LockVerifier.class).getIfAvailable();
+        int locked = verifier == null ? 0 : verifier.verify();
+        if (locked > 0) {
+            // Now, and not at the first tick: what is wrong with the database is to be told at start-up.
+            context.getBeanProvider(LockRegistry.class).getObject();
+        }
+        engines().forEach(LockEngine::start);
+        running = true;
+    }
+
+    @Override
+    public boolean isRunning() {
+        return running;
+    }
+
+    @Override
+    public void onApplicationEvent(ContextClosedEvent event) {
+        if (event.getApplicationContext() == context) {
+            closingSince = System.nanoTime();
+            closing = true;
+        }
+    }
+
+    @Override
+    public void stop() {
+        stop(() -> {});
+    }
+
+    @Override
+    public void stop(Runnable callback) {
+        running = false;
+        long since = closing ? closingSince : System.nanoTime();
+        List<LockEngine> engines = engines();
+        if (waitFor(engines, Duration.ZERO)) {
+            callback.run();
+            return;
+        }
+        Thread waiting = new Thread(
+                () -> {
+                    try {
+                        drain(engines, since);
+                    } finally {
+                        callback.run();
+                    }
+                },
+                "pglock-stop");
+        waiting.setDaemon(true);
+        waiting.start();
+    }
+
+    /** The schedulers, which stopped before, may have used up the time already. */
+    private void drain(List<LockEngine> engines, long since) {
+        Duration lastWait = min(timeout.dividedBy(4), LONGEST_LAST_WAIT);
+        Duration grace = timeout.minus(lastWait).minusNanos(System.nanoTime() - since);
+        if (!grace.isNegative() && waitFor(engines, grace)) {
+            return;
+        }
+        engines.forEach(LockEngine::interruptBodies);
+        if (!waitFor(engines, lastWait)) {
+            log.warn(
+                    "Bodies of locks still run although they were interrupted {} after the stop; their locks are kept"
+                            + " until they have ended, or until their leases end after the application",
+                    timeout);
+        }
+    }
+
+    private static boolean waitFor(List<LockEngine> engines, Duration grace) {
+        long deadline = System.nanoTime() + grace.toNanos();
+        boolean idle = true;
+        for (LockEngine engine : engines) {
+            Duration left = Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
+            idle &= engine.stop(left);
+        }
+        return idle;
+    }
+
+    /** Those that exist by now: nobody's first lock is to be taken by a stop. */
+    private List<LockEngine> engines() {
+        ConfigurableListableBeanFactory beans = context.getBeanFactory();
+        return Arrays.stream(beans.getBeanNamesForType(LockRegistry.class, false, false))
+                .filter(beans::containsSingleton)
+                .map(beans::getSingleton)
+                .filter(LockEngine.class::isInstance)
+                .map(LockEngine.class::cast)
+                .toList();
+    }
+
+    private static Duration min(Duration one, Duration other) {
+        return one.compareTo(other) <= 0 ? one : other;
+    }
+}

@@ -1,0 +1,426 @@
+package dev.pglock.autoconfigure;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import dev.pglock.LockAttempt;
+import dev.pglock.LockContext;
+import dev.pglock.LockHandle;
+import dev.pglock.LockRegistry;
+import dev.pglock.LockRequest;
+import dev.pglock.LockState;
+import dev.pglock.LockStorageException;
+import dev.pglock.RunOutcome;
+import dev.pglock.annotation.RunOnce;
+import dev.pglock.annotation.Singleton;
+import dev.pglock.testing.PostgresServer;
+import dev.pglock.testing.TcpProxy;
+import dev.pglock.testing.TestDatabase;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.Banner;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.core.env.Environment;
+import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.scheduling.annotation.EnableScheduling;
+import org.springframework.scheduling.annotation.Scheduled;
+import org.springframework.transaction.annotation.Transactional;
+
+/** Two applications on one PostgreSQL, as two replicas of a service; everything is seen through direct connections. */
+@ExtendWith(OutputCaptureExtension.class)
+class TwoReplicasTests {
+
+    private final TestDatabase database = PostgresServer.shared().newDatabase();
+    private final List<ConfigurableApplicationContext> replicas = new ArrayList<>();
+
+    @BeforeEach
+    void prepare() {
+        database.execute("CREATE TABLE runs (job text, replica text, started timestamptz, ended timestamptz)");
+        database.execute("CREATE TABLE counter (value int); INSERT INTO counter VALUES (0)");
+    }
+
+    @AfterEach
+    void stop() {
+        replicas.forEach(ConfigurableApplicationContext::close);
+        database.close();
+    }
+
+    private ConfigurableApplicationContext start(String replica, Class<?> configuration, String... properties) {
+        return start(replica, database.url(), configuration, properties);
+    }
+
+    private ConfigurableApplicationContext start(
+            String replica, String url, Class<?> configuration, String... properties) {
+        Map<String, Object> all = new HashMap<>(Map.of(
+                "spring.application.name", "orders",
+                "pglock.instance-id", replica,
+                "pglock.lease-duration", "2s",
+                "pglock.heartbeat-interval", "300ms",
+                "spring.datasource.url", url,
+                "spring.datasource.username", database.username(),
+                "spring.datasource.password", database.password(),
+                "spring.datasource.hikari.maximum-pool-size", "4",
+                "spring.lifecycle.timeout-per-shutdown-phase", "5s",
+                "spring.flyway.enabled", "false"));
+        for (String property : properties) {
+            int equals = property.indexOf('=');
+            all.put(property.substring(0, equals), property.substring(equals + 1));
+        }
+        ConfigurableApplicationContext context = new SpringApplicationBuilder(configuration)
+                .web(WebApplicationType.NONE)
+                .bannerMode(Banner.Mode.OFF)
+                .registerShutdownHook(false)
+                .properties(all)
+                .run();
+        replicas.add(context);
+        return context;
+    }
+
+    private long runs(String job) {
+        return database.number("SELECT count(*) FROM runs WHERE job = ?", job);
+    }
+
+    private long overlaps(String job) {
+        return database.number(
+                "SELECT count(*) FROM runs a JOIN runs b ON a.job = b.job AND a.ctid < b.ctid"
+                        + " AND a.started < b.ended AND b.started < a.ended WHERE a.job = ?",
+                job);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    @EnableScheduling
+    static class Application {}
+
+    /** Writes down what ran, by the server's clock. */
+    static class Recorder {
+
+        final JdbcTemplate jdbc;
+        final String replica;
+
+        Recorder(JdbcTemplate jdbc, String replica) {
+            this.jdbc = jdbc;
+            this.replica = replica;
+        }
+
+        void run(String job, long millis) {
+            String started = jdbc.queryForObject("SELECT clock_timestamp()::text", String.class);
+            try {
+                Thread.sleep(millis);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                return;
+            }
+            jdbc.update("INSERT INTO runs VALUES (?, ?, ?::timestamptz, clock_timestamp())", job, replica, started);
+        }
+    }
+
+    // ---- scheduled methods
+
+    static class Ticking extends Application {
+
+        @Bean
+        TickingJob tickingJob(JdbcTemplate jdbc, Environment environment) {
+            return new TickingJob(new Recorder(jdbc, environment.getProperty("pglock.instance-id")));
+        }
+    }
+
+    static class TickingJob {
+
+        private final Recorder recorder;
+
+        TickingJob(Recorder recorder) {
+            this.recorder = recorder;
+        }
+
+        @Scheduled(fixedDelay = 50)
+        void tick() {
+            LockContext.requireHeld("TickingJob.tick");
+            recorder.run("tick", 30);
+        }
+    }
+
+    @Test
+    void aScheduledMethodRunsOnOneReplicaAtATimeAndMovesWhenThatStops() {
+        ConfigurableApplicationContext a = start("a", Ticking.class);
+        start("b", Ticking.class);
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs("tick") >= 20);
+        a.close();
+        long before = database.number("SELECT count(*) FROM runs WHERE replica = 'b'");
+        await().atMost(Duration.ofSeconds(10))
+                .until(() -> database.number("SELECT count(*) FROM runs WHERE replica = 'b'") > before + 5);
+        assertThat(overlaps("tick")).isZero();
+    }
+
+    @Test
+    void aReplicaUsesTwoConnectionsOfItsOwnAtMostAndNoneWhenIdle() {
+        start("a", Ticking.class);
+        await().atMost(Duration.ofSeconds(20)).until(() -> {
+            assertThat(database.number(
+                            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pglock:orders:a'"))
+                    .isLessThanOrEqualTo(2);
+            return runs("tick") >= 20;
+        });
+    }
+
+    // ---- transactions
+
+    static class Accounts extends Application {
+
+        @Bean
+        Counter counter(JdbcTemplate jdbc, LockRegistry registry) {
+            return new Counter(jdbc, registry);
+        }
+    }
+
+    static class Counter {
+
+        private final JdbcTemplate jdbc;
+        private final LockRegistry registry;
+
+        Counter(JdbcTemplate jdbc, LockRegistry registry) {
+            this.jdbc = jdbc;
+            this.registry = registry;
+        }
+
+        @Transactional
+        @Singleton("counter")
+        public void increment() throws InterruptedException {
+            int value = jdbc.queryForObject("SELECT value FROM counter", Integer.class);
+            Thread.sleep(5);
+            jdbc.update("UPDATE counter SET value = ?", value + 1);
+        }
+
+        @Transactional
+        public void failAfterAcquiring(String other) {
+            jdbc.update("INSERT INTO runs (job) VALUES ('marker')");
+            LockHandle lock = registry.tryAcquire(LockRequest.of(other)).orElseThrow();
+            try {
+                throw new IllegalStateException("the transaction fails");
+            } finally {
+                lock.close();
+            }
+        }
+
+        @Transactional
+        public void acquireLate(String name, CountDownLatch begun, Runnable whileHeld) throws InterruptedException {
+            jdbc.queryForObject("SELECT now()::text", String.class);
+            begun.countDown();
+            await().pollDelay(Duration.ofMillis(2500)).until(() -> true);
+            try (LockHandle lock = registry.tryAcquire(LockRequest.of(name)).orElseThrow()) {
+                assertThat(lock.isHeld()).isTrue();
+                whileHeld.run();
+            }
+        }
+    }
+
+    @Test
+    void theLockIsReleasedAfterTheTransactionHasCommitted() throws Exception {
+        ConfigurableApplicationContext a = start("a", Accounts.class);
+        ConfigurableApplicationContext b = start("b", Accounts.class);
+        var threads = Executors.newFixedThreadPool(4);
+        try {
+            CompletableFuture<?>[] calls = IntStream.range(0, 60)
+                    .mapToObj(i -> CompletableFuture.runAsync(
+                            () -> {
+                                try {
+                                    (i % 2 == 0 ? a : b).getBean(Counter.class).increment();
+                                } catch (InterruptedException e) {
+                                    throw new IllegalStateException(e);
+                                }
+                            },
+                            threads))
+                    .toArray(CompletableFuture[]::new);
+            CompletableFuture.allOf(calls).get(60, TimeUnit.SECONDS);
+        } finally {
+            threads.shutdownNow();
+        }
+        assertThat(database.number("SELECT value FROM counter")).isEqualTo(60);
+    }
+
+    @Test
+    void takingALockNeitherJoinsNorCommitsTheCallersTransaction() {
+        ConfigurableApplicationContext a = start("a", Accounts.class);
+        ConfigurableApplicationContext b = start("b", Accounts.class);
+        assertThatThrownBy(() -> a.getBean(Counter.class).failAfterAcquiring("x"))
+                .hasMessageContaining("fails");
+        assertThat(runs("marker")).isZero();
+        assertThat(database.number("SELECT count(*) FROM pglock_lease WHERE name = 'x' AND holder IS NULL"))
+                .isEqualTo(1);
+        assertThat(b.getBean(LockRegistry.class).find("x").orElseThrow().state())
+                .isEqualTo(LockState.FREE);
+    }
+
+    @Test
+    void aLockTakenInAnOldTransactionLastsItsWholeLeaseAndIsSeenByOthers() throws Exception {
+        ConfigurableApplicationContext a = start("a", Accounts.class);
+        ConfigurableApplicationContext b = start("b", Accounts.class);
+        a.getBean(Counter.class).acquireLate("late", new CountDownLatch(1), () -> {
+            double left = Double.parseDouble(
+                    database.text(
+                            "SELECT extract(epoch FROM expires_at - clock_timestamp())::text FROM pglock_lease WHERE name = 'late'"));
+            assertThat(left).isBetween(0.8, 2.0);
+            assertThat(b.getBean(LockRegistry.class).attempt(LockRequest.of("late")))
+                    .isInstanceOf(LockAttempt.Denied.class);
+        });
+    }
+
+    // ---- failures
+
+    static class Failing extends Application {
+
+        @Bean
+        FailingJob failingJob(LockRegistry registry) {
+            return new FailingJob();
+        }
+    }
+
+    static class FailingJob {
+
+        @RunOnce("failing")
+        public String run(boolean fails, Runnable meanwhile) {
+            meanwhile.run();
+            if (fails) {
+                throw new UnsupportedOperationException("the job's own");
+            }
+            return "the job's result";
+        }
+    }
+
+    @Test
+    void aBrokenSessionCostsNeitherTheJobsExceptionNorItsResult() {
+        ConfigurableApplicationContext a = start("a", Failing.class);
+        Runnable terminate = () -> database.terminate("pglock:%");
+        assertThatExceptionOfType(UnsupportedOperationException.class)
+                .isThrownBy(() -> a.getBean(FailingJob.class).run(true, terminate))
+                .withMessage("the job's own");
+        assertThat(a.getBean(FailingJob.class).run(false, terminate)).isEqualTo("the job's result");
+        assertThat(a.getBean(LockRegistry.class).find("failing").orElseThrow().state())
+                .isEqualTo(LockState.FREE);
+    }
+
+    @Test
+    void aReleaseThatFailsIsAWarningBesideTheJobsExceptionOrResult(CapturedOutput output) {
+        try (TcpProxy proxy = TcpProxy.to(database.server())) {
+            ConfigurableApplicationContext a = start("a", database.url(proxy), Failing.class);
+            assertThatExceptionOfType(UnsupportedOperationException.class)
+                    .isThrownBy(() -> a.getBean(FailingJob.class).run(true, proxy::stall))
+                    .withMessage("the job's own")
+                    .satisfies(e -> assertThat(e.getSuppressed()).hasOnlyElementsOfType(LockStorageException.class));
+            proxy.resume();
+            await().atMost(Duration.ofSeconds(10))
+                    .untilAsserted(() -> assertThat(a.getBean(FailingJob.class).run(false, () -> {}))
+                            .isEqualTo("the job's result"));
+            assertThat(a.getBean(FailingJob.class).run(false, proxy::stall)).isEqualTo("the job's result");
+            assertThat(output).contains("Lock 'failing'").contains("could not be released");
+            proxy.resume();
+        }
+    }
+
+    static class LongRunning extends Application {
+
+        @Bean
+        LongJob longJob(JdbcTemplate jdbc, Environment environment) {
+            return new LongJob(new Recorder(jdbc, environment.getProperty("pglock.instance-id")));
+        }
+    }
+
+    static class LongJob {
+
+        private final Recorder recorder;
+
+        LongJob(Recorder recorder) {
+            this.recorder = recorder;
+        }
+
+        @Scheduled(fixedDelay = 200)
+        public void run() {
+            recorder.run("long", 5000);
+        }
+    }
+
+    @Test
+    void aJobThatRunsForLongerThanItsLeaseIsNotJoinedByAnother() {
+        start("a", LongRunning.class);
+        start("b", LongRunning.class);
+        Set<String> expiries = new java.util.HashSet<>();
+        await().atMost(Duration.ofSeconds(30))
+                .pollInterval(Duration.ofMillis(100))
+                .until(() -> {
+                    if (database.number("SELECT count(*) FROM pglock_lease") > 0) {
+                        expiries.add(
+                                database.text("SELECT expires_at::text FROM pglock_lease WHERE name = 'LongJob.run'"));
+                    }
+                    return runs("long") >= 2;
+                });
+        assertThat(overlaps("long")).isZero();
+        assertThat(expiries).hasSizeGreaterThan(6);
+    }
+
+    @Test
+    void aServiceWhoseDatabaseIsAwayStartsAndSkipsAndRunsWhenItIsBack(CapturedOutput output) {
+        try (TcpProxy proxy = TcpProxy.to(database.server())) {
+            start("c", Ticking.class).close();
+            proxy.stall();
+            start(
+                    "a",
+                    database.url(proxy),
+                    Ticking.class,
+                    "pglock.lease.initialize-schema=never",
+                    "spring.datasource.hikari.initialization-fail-timeout=-1");
+            long before = runs("tick");
+            await().atMost(Duration.ofSeconds(20))
+                    .until(() -> output.toString().contains("nothing that needs a lock runs here"));
+            assertThat(runs("tick")).isEqualTo(before);
+            proxy.resume();
+            await().atMost(Duration.ofSeconds(30)).until(() -> runs("tick") > before + 3);
+            assertThat(output.toString().split("nothing that needs a lock runs here", -1))
+                    .hasSize(2);
+            assertThat(output.toString().split("works again after", -1)).hasSize(2);
+        }
+    }
+
+    @Test
+    void aTableThatIsCreatedLaterIsFoundAtTheNextTick(CapturedOutput output) {
+        start("a", Ticking.class, "pglock.lease.initialize-schema=never");
+        start("b", Ticking.class, "pglock.lease.initialize-schema=never");
+        await().atMost(Duration.ofSeconds(20)).until(() -> output.toString().contains("pglock_lease"));
+        assertThat(runs("tick")).isZero();
+        database.execute(dev.pglock.lease.LeaseSchema.ddl(dev.pglock.lease.LeaseTable.parse("pglock_lease")));
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs("tick") >= 5);
+        assertThat(overlaps("tick")).isZero();
+    }
+
+    @Test
+    void whatRanIsRemembered() {
+        ConfigurableApplicationContext a = start("a", Failing.class);
+        assertThatThrownBy(() -> a.getBean(FailingJob.class).run(true, () -> {}));
+        var last = a.getBean(LockRegistry.class).find("failing").orElseThrow().lastRun();
+        assertThat(last).isNotNull();
+        assertThat(last.outcome()).isEqualTo(RunOutcome.FAILED);
+        assertThat(last.error()).isEqualTo(UnsupportedOperationException.class.getName());
+        assertThat(last.holder()).isEqualTo("a");
+    }
+}

@@ -1,0 +1,34 @@
+package dev.pglock.sample;
+
+import dev.pglock.annotation.RunOnce;
+import org.springframework.jdbc.core.simple.JdbcClient;
+import org.springframework.scheduling.annotation.Scheduled;
+import org.springframework.stereotype.Component;
+
+/** A short job: every ten seconds a row with the totals. */
+@Component
+class OrderRollup {
+
+    static final String LOCK = "orders.rollup";
+
+    private final JdbcClient jdbc;
+
+    private final Runs runs;
+
+    OrderRollup(JdbcClient jdbc, Runs runs) {
+        this.jdbc = jdbc;
+        this.runs = runs;
+    }
+
+    /**
+     * It takes some milliseconds, and the replicas' timers do not fire in the same one. {@code minHold} keeps the lock
+     * until they all have fired: longer than they are apart, shorter than the time between two ticks.
+     */
+    @Scheduled(cron = "${sample.rollup.cron}")
+    @RunOnce(name = LOCK, minHold = "2s")
+    void rollUp() {
+        this.runs.record(() -> this.jdbc
+                .sql("INSERT INTO order_rollup (orders, amount) SELECT count(*), sum(amount) FROM customer_order")
+                .update());
+    }
+}

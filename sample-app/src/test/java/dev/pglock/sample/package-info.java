@@ -1,0 +1,4 @@
+@NullMarked
+package dev.pglock.sample;
+
+import org.jspecify.annotations.NullMarked;
