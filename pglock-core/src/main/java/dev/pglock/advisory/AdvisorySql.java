@@ -122,7 +122,22 @@ final class AdvisorySql {
             SELECT name, data FROM pglock_lease WHERE namespace = ?::text
             """;
 
-    /** Ends the session that holds the key. */
+    /** Which session holds a key. */
+    static final String HOLDER = """
+            SELECT l.pid FROM pg_locks l
+            WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
+              AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+              AND (l.classid::bigint << 32) | l.objid::bigint = ?::bigint
+            """;
+
+    /** Which keys a session holds. */
+    static final String HELD_BY = """
+            SELECT (l.classid::bigint << 32) | l.objid::bigint AS key FROM pg_locks l
+            WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.pid = ?::int
+              AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+            """;
+
+    /** Ends a session. */
     static final String TERMINATE = """
             SELECT pg_terminate_backend(?::int)
             """;

@@ -37,6 +37,8 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Keeps locks as session advisory locks, all of them on one session outside every pool. Claim, release and heartbeat are
@@ -47,8 +49,12 @@ import org.jspecify.annotations.Nullable;
  */
 public final class AdvisoryStore implements LockStore {
 
+    private static final Logger log = LoggerFactory.getLogger(AdvisoryStore.class);
     private static final String OUT_OF_SHARED_MEMORY = "53200";
     private static final String NO_TIMEOUT = "0";
+
+    /** After how long without a lock and a claim the session is closed. */
+    private static final Duration IDLE = Duration.ofSeconds(30);
 
     private final LockSessions sessions;
     private final ConnectionSource reads;
@@ -103,8 +109,7 @@ public final class AdvisoryStore implements LockStore {
             LockSession session = null;
             try {
                 session = session();
-                return session.ask(
-                        settings.timeouts().work(), (connection, held) -> claimOn(connection, held, claim));
+                return session.ask(settings.timeouts().work(), (connection, held) -> claimOn(connection, held, claim));
             } catch (SQLException e) {
                 if (session != null && session.hasEnded() && !again) {
                     // It may have died while it was idle. A grant that was under way died with it.
@@ -149,7 +154,8 @@ public final class AdvisoryStore implements LockStore {
         }
         if (claim.version() != null && !tableThere && !tableExists(connection)) {
             throw new LockStorageException(
-                    "Lock '" + claim.name() + "' has a version, which is remembered in the lease table, but there is no "
+                    "Lock '" + claim.name()
+                            + "' has a version, which is remembered in the lease table, but there is no "
                             + settings.table(),
                     null);
         }
@@ -179,8 +185,7 @@ public final class AdvisoryStore implements LockStore {
         }
     }
 
-    private ClaimAnswer claimWithoutRow(Connection connection, Map<Long, Held> held, Claim claim)
-            throws SQLException {
+    private ClaimAnswer claimWithoutRow(Connection connection, Map<Long, Held> held, Claim claim) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(sql.claimWithoutRow)) {
             statement.setLong(1, claim.key());
             statement.setString(2, settings.table());
@@ -208,8 +213,8 @@ public final class AdvisoryStore implements LockStore {
                 // The row has changed, or come into being, between the look and the grant.
                 tableThere |= appeared;
                 unlock(connection, held, claim.key());
-                return denied(Denial.of(
-                        claim.name(), reason == null ? DenialReason.UNKNOWN : DenialReason.valueOf(reason)));
+                return denied(
+                        Denial.of(claim.name(), reason == null ? DenialReason.UNKNOWN : DenialReason.valueOf(reason)));
             }
             Instant now = instant(row, "now");
             Held tenure = new Held(claim.name(), row.getLong("fence"), now, null);
@@ -290,26 +295,33 @@ public final class AdvisoryStore implements LockStore {
                 throw new SQLException("The server has become a standby", "25006");
             }
             until = instant(row, "now").plus(settings.lease());
-            stillHeld = new HashSet<>(Arrays.asList((Long[]) row.getArray("keys").getArray()));
+            stillHeld =
+                    new HashSet<>(Arrays.asList((Long[]) row.getArray("keys").getArray()));
         }
         List<RenewalAnswer> answers = new ArrayList<>(renewals.size());
         for (Renewal renewal : renewals) {
-            long key = keys.key(identity.namespace(), renewal.name());
-            Held tenure = held.get(key);
-            boolean ours = tenure != null && tenure.fence() == renewal.fence() && stillHeld.contains(key);
-            if (ours && renewal.payload() != null) {
-                remember(connection, tenure, true, renewal.payload().data());
-            }
-            if (!ours && tenure != null && tenure.fence() == renewal.fence()) {
-                held.remove(key);
-            }
-            answers.add(new RenewalAnswer(
-                    renewal.name(),
-                    renewal.fence(),
-                    ours ? RenewalAnswer.Result.RENEWED : RenewalAnswer.Result.LOST,
-                    ours ? until : null));
+            answers.add(renewOn(connection, held, stillHeld, renewal, until));
         }
         return answers;
+    }
+
+    private RenewalAnswer renewOn(
+            Connection connection, Map<Long, Held> held, Set<Long> stillHeld, Renewal renewal, Instant until)
+            throws SQLException {
+        long key = keys.key(identity.namespace(), renewal.name());
+        Held tenure = held.get(key);
+        if (tenure == null || tenure.fence() != renewal.fence()) {
+            return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.LOST, null);
+        }
+        if (!stillHeld.contains(key)) {
+            held.remove(key);
+            return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.LOST, null);
+        }
+        Renewal.Payload payload = renewal.payload();
+        if (payload != null) {
+            remember(connection, tenure, true, payload.data());
+        }
+        return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.RENEWED, until);
     }
 
     // ---- release
@@ -321,8 +333,7 @@ public final class AdvisoryStore implements LockStore {
             return false;
         }
         try {
-            return session.ask(
-                    settings.timeouts().work(), (connection, held) -> releaseOn(connection, held, release));
+            return session.ask(settings.timeouts().work(), (connection, held) -> releaseOn(connection, held, release));
         } catch (SQLException e) {
             if (session.hasEnded()) {
                 return false;
@@ -342,7 +353,8 @@ public final class AdvisoryStore implements LockStore {
             rememberEnd(connection, release);
         } else if (release.minHold() != null) {
             // Without a table the key itself is kept for the rest of the time; nobody waits for it.
-            long until = System.nanoTime() + rest(connection, tenure, release.minHold()).toNanos();
+            long until = System.nanoTime()
+                    + rest(connection, tenure, release.minHold()).toNanos();
             held.put(release.key(), tenure.lingering(until));
             return true;
         }
@@ -353,7 +365,8 @@ public final class AdvisoryStore implements LockStore {
         try (PreparedStatement statement = connection.prepareStatement("SELECT clock_timestamp() AS now");
                 ResultSet row = statement.executeQuery()) {
             row.next();
-            Duration rest = Duration.between(instant(row, "now"), tenure.acquiredAt().plus(minHold));
+            Duration rest =
+                    Duration.between(instant(row, "now"), tenure.acquiredAt().plus(minHold));
             return rest.isNegative() ? Duration.ZERO : rest;
         }
     }
@@ -485,8 +498,9 @@ public final class AdvisoryStore implements LockStore {
                 known.getOrDefault(key, "key " + key),
                 LockStrategy.ADVISORY,
                 LockState.HELD,
-                ours ? application.substring(prefix().length()) : "foreign session " + row.getInt("pid") + " ("
-                        + application + ")",
+                ours
+                        ? application.substring(prefix().length())
+                        : "foreign session " + row.getInt("pid") + " (" + application + ")",
                 own == null ? null : own.fence(),
                 own == null ? null : own.acquiredAt(),
                 null,
@@ -510,22 +524,112 @@ public final class AdvisoryStore implements LockStore {
         }
         LockSession session = currentOrNull();
         if (session != null) {
-            names.putAll(session.names());
+            session.holdings().forEach((key, tenure) -> names.put(key, tenure.name()));
         }
         return names;
     }
 
     private @Nullable Held ownTenure(long key) {
         LockSession session = currentOrNull();
-        return session == null ? null : session.tenure(key);
+        return session == null ? null : session.holdings().get(key);
     }
 
     // ---- operators
 
+    /** Only at once: it ends the session of that replica, and every lock on it. */
     @Override
     public boolean forceRelease(String name, boolean now) {
-        // Filled in with the operators' work on both strategies.
-        return false;
+        long key = keys.key(identity.namespace(), name);
+        try {
+            return reads.run(ConnectionSource.Lane.WORK, settings.timeouts().work(), (connection, unanswered) -> {
+                Integer pid = sessionThatHolds(connection, key);
+                if (pid == null) {
+                    return false;
+                }
+                if (!now) {
+                    throw new LockStorageException(
+                            "Advisory lock '" + name + "' can only be released by force at once, because that ends the "
+                                    + "lock session of its replica with all locks on it: ask for it with now",
+                            null);
+                }
+                log.warn(
+                        "The lock session {} is ended by force for lock '{}', and these locks with it: {}",
+                        pid,
+                        name,
+                        locksOn(connection, pid));
+                return terminate(connection, pid);
+            });
+        } catch (SQLException e) {
+            throw new LockStorageException("Lock '" + name + "' could not be released by force", e);
+        }
+    }
+
+    private static @Nullable Integer sessionThatHolds(Connection connection, long key) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.HOLDER)) {
+            statement.setLong(1, key);
+            try (ResultSet row = statement.executeQuery()) {
+                return row.next() ? row.getObject("pid", Integer.class) : null;
+            }
+        }
+    }
+
+    private List<String> locksOn(Connection connection, int pid) throws SQLException {
+        Map<Long, String> known = knownNames(connection);
+        try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.HELD_BY)) {
+            statement.setInt(1, pid);
+            List<String> names = new ArrayList<>();
+            try (ResultSet row = statement.executeQuery()) {
+                while (row.next()) {
+                    long key = row.getLong("key");
+                    names.add(known.getOrDefault(key, "key " + key));
+                }
+            }
+            return names;
+        }
+    }
+
+    private static boolean terminate(Connection connection, int pid) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.TERMINATE)) {
+            statement.setInt(1, pid);
+            try (ResultSet row = statement.executeQuery()) {
+                return row.next() && row.getBoolean(1);
+            }
+        }
+    }
+
+    // ---- housekeeping
+
+    @Override
+    public @Nullable Duration untilTidyUp() {
+        LockSession session = currentOrNull();
+        if (session == null || session.hasEnded()) {
+            return null;
+        }
+        long now = System.nanoTime();
+        return session.holdings().values().stream()
+                .map(Held::lingersUntil)
+                .flatMap(java.util.stream.Stream::ofNullable)
+                .map(until -> Duration.ofNanos(Math.max(0, until - now)))
+                .min(Comparator.naturalOrder())
+                .orElse(session.holdings().isEmpty() ? IDLE : null);
+    }
+
+    /** Gives back what was kept for its minimum hold, and closes the session when it has held nothing for long. */
+    @Override
+    public void tidyUp() {
+        LockSession session = currentOrNull();
+        if (session == null || session.hasEnded()) {
+            return;
+        }
+        try {
+            session.ask(settings.timeouts().work(), (connection, held) -> {
+                freeWhatIsOver(connection, held);
+                return true;
+            });
+            session.closeIfIdle(IDLE);
+        } catch (SQLException e) {
+            throw new LockStorageException("The lock session could not be tidied up", e);
+        }
     }
 
     // ---- the session

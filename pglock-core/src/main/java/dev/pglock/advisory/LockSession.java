@@ -6,8 +6,8 @@ import java.sql.SQLException;
 import java.sql.SQLTimeoutException;
 import java.time.Duration;
 import java.time.Instant;
-import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
@@ -25,10 +25,11 @@ final class LockSession {
     private final Connection connection;
     private final ReentrantLock turn = new ReentrantLock(true);
 
-    /** By key. Touched only by whoever has the turn. */
-    private final Map<Long, Held> held = new HashMap<>();
+    /** By key. Changed only by whoever has the turn, read by anybody. */
+    private final Map<Long, Held> held = new ConcurrentHashMap<>();
 
     private volatile boolean ended;
+    private volatile long usedAt = System.nanoTime();
 
     LockSession(Connection connection) {
         this.connection = connection;
@@ -40,7 +41,11 @@ final class LockSession {
      * @param lingersUntil {@link System#nanoTime()} until which it is kept after its release, for its minimum hold; null
      *     while its tenure lasts
      */
-    record Held(String name, long fence, Instant acquiredAt, @Nullable Long lingersUntil) {
+    record Held(
+            String name,
+            long fence,
+            Instant acquiredAt,
+            @Nullable Long lingersUntil) {
 
         Held lingering(long until) {
             return new Held(name, fence, acquiredAt, until);
@@ -103,6 +108,9 @@ final class LockSession {
         }
         try {
             long millis = TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime());
+            if (!held.isEmpty()) {
+                usedAt = System.nanoTime();
+            }
             connection.setNetworkTimeout(Runnable::run, (int) Math.max(1, Math.min(Integer.MAX_VALUE, millis)));
             return work.on(connection, held);
         } catch (SQLException e) {
@@ -118,6 +126,11 @@ final class LockSession {
         return ended;
     }
 
+    /** What the session holds, by key, as of now. */
+    Map<Long, Held> holdings() {
+        return Map.copyOf(held);
+    }
+
     /** Ends the session, and with it everything it holds. Never blocks for the server. */
     void end() {
         ended = true;
@@ -128,9 +141,28 @@ final class LockSession {
         }
     }
 
-    /** Says goodbye to the server, so that it frees what is left at once. */
+    /** Closes the session if it holds nothing and has not been asked anything but housekeeping for that long. */
+    void closeIfIdle(Duration idle) {
+        if (turn.tryLock()) {
+            try {
+                if (held.isEmpty() && System.nanoTime() - usedAt >= idle.toNanos()) {
+                    close();
+                }
+            } finally {
+                turn.unlock();
+            }
+        }
+    }
+
+    /**
+     * Closes the session if it holds nothing. Otherwise it is left as it is, silent: the body under a lock may still run,
+     * and the server frees the lock when the session has been silent for the lease.
+     */
     void close() {
         ended = true;
+        if (!held.isEmpty()) {
+            return;
+        }
         try {
             connection.close();
         } catch (SQLException e) {

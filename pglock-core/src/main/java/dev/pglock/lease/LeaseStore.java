@@ -396,7 +396,7 @@ public final class LeaseStore implements LockStore {
     }
 
     @Override
-    public void sweep() {
+    public void tidyUp() {
         if (retention.isZero()) {
             return;
         }

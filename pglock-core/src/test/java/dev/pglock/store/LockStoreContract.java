@@ -461,7 +461,7 @@ public abstract class LockStoreContract {
         ClaimAnswer.Granted done = granted(a, new Claim("done", key("done"), LEASE, "1", null));
         a.release(released("done", done, RunOutcome.SUCCEEDED, null, null, "1"));
 
-        a.sweep();
+        a.tidyUp();
 
         assertThat(a.findAll()).extracting(LockInfo::name).containsExactly("done", "held");
     }
