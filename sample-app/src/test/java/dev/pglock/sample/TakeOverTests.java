@@ -25,7 +25,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.springframework.jdbc.core.simple.JdbcClient;
 import org.springframework.web.client.RestClient;
 
-/** Two replicas as processes of their own, one of which dies. What counts is the database's clock and the sample's book. */
+/** Two replicas as processes of their own, one of which dies or freezes. What counts is the database's clock and the sample's book. */
 @EnabledOnOs(value = OS.LINUX, disabledReason = "setsid and signals")
 @Timeout(240)
 class TakeOverTests {
@@ -40,6 +40,9 @@ class TakeOverTests {
     private static final Duration TAKE_OVER = Duration.ofSeconds(1).plus(TICK).plus(Duration.ofSeconds(2));
 
     private static final Pattern URL = Pattern.compile("Replica \\S+ is at (http://127\\.0\\.0\\.1:\\d+/)");
+
+    private static final Pattern LOSS =
+            Pattern.compile("ERROR .* Lock '" + Reconciliation.LOCK + "' \\(fence (\\d+)\\) was lost");
 
     @TempDir
     Path temporary;
@@ -64,37 +67,15 @@ class TakeOverTests {
 
     @Test
     void theOtherReplicaTakesOverFromTheOneThatIsKilled() throws Exception {
-        List<String> urls =
-                this.replicas.stream().map(replica -> replica.awaitOutput(URL)).toList();
-        assertThat(urls).doesNotHaveDuplicates();
-        JdbcClient database = TestServer.connect(this.stateDirectory);
-
-        Run running = await().atMost(Duration.ofSeconds(60))
-                .until(() -> running(database), Optional::isPresent)
-                .get();
+        JdbcClient database = awaitBoth();
+        Run running = awaitRunning(database);
         Instance victim = replica(running.replica());
-        Instance survivor = this.replicas.stream()
-                .filter(other -> other != victim)
-                .findFirst()
-                .orElseThrow();
+        Instance survivor = otherThan(victim);
+
         victim.kill();
         OffsetDateTime killed = now(database);
-
-        // Asked again and again: a renewal that was under way when its sender died may still move the end.
-        AtomicReference<OffsetDateTime> lastExpiry = new AtomicReference<>();
-        Run next = await().atMost(Duration.ofSeconds(60))
-                .until(
-                        () -> {
-                            expiry(database, running).ifPresent(lastExpiry::set);
-                            return after(database, running);
-                        },
-                        Optional::isPresent)
-                .get();
-        OffsetDateTime expiry = lastExpiry.get();
-        assertThat(next.replica()).isEqualTo(label(survivor));
-        assertThat(next.fence()).isGreaterThan(running.fence());
+        OffsetDateTime expiry = awaitTakeOver(database, running, survivor);
         assertThat(expiry).isBefore(killed.plus(LEASE));
-        assertThat(next.startedAt()).isBetween(expiry, expiry.plus(TAKE_OVER));
 
         assertThat(RestClient.create(survivor.awaitOutput(URL))
                         .get()
@@ -110,6 +91,52 @@ class TakeOverTests {
                 .contains("Stopped the embedded PostgreSQL")
                 .doesNotContain(" ERROR ", " was lost");
         await().until(() -> TestServer.postmasters(this.stateDirectory).isEmpty());
+    }
+
+    @Test
+    void theOtherReplicaTakesOverFromTheOneThatIsFrozenWhichThenLearnsOfItsLoss() throws Exception {
+        JdbcClient database = awaitBoth();
+        Run running = awaitRunning(database);
+        Instance victim = replica(running.replica());
+        Instance survivor = otherThan(victim);
+
+        victim.signal("STOP");
+        OffsetDateTime ignored = awaitTakeOver(database, running, survivor);
+
+        victim.signal("CONT");
+        assertThat(victim.awaitOutput(LOSS)).isEqualTo(Long.toString(running.fence()));
+        assertThat(survivor.output()).doesNotContain(" was lost");
+    }
+
+    private JdbcClient awaitBoth() throws IOException {
+        List<String> urls =
+                this.replicas.stream().map(replica -> replica.awaitOutput(URL)).toList();
+        assertThat(urls).doesNotHaveDuplicates();
+        return TestServer.connect(this.stateDirectory);
+    }
+
+    private static Run awaitRunning(JdbcClient database) {
+        return await().atMost(Duration.ofSeconds(60))
+                .until(() -> running(database), Optional::isPresent)
+                .orElseThrow();
+    }
+
+    /** Checks who takes over and when; returns the end of the lease before. */
+    private static OffsetDateTime awaitTakeOver(JdbcClient database, Run running, Instance survivor) {
+        // Asked again and again: a renewal that was under way when its sender died may still move the end.
+        AtomicReference<OffsetDateTime> expiry = new AtomicReference<>();
+        Run next = await().atMost(Duration.ofSeconds(60))
+                .until(
+                        () -> {
+                            expiry(database, running).ifPresent(expiry::set);
+                            return after(database, running);
+                        },
+                        Optional::isPresent)
+                .orElseThrow();
+        assertThat(next.replica()).isEqualTo(label(survivor));
+        assertThat(next.fence()).isGreaterThan(running.fence());
+        assertThat(next.startedAt()).isBetween(expiry.get(), expiry.get().plus(TAKE_OVER));
+        return expiry.get();
     }
 
     /** A reconciliation that has told of its progress, and is not near its end. */
@@ -177,6 +204,13 @@ class TakeOverTests {
     private Instance replica(String label) {
         return this.replicas.stream()
                 .filter(replica -> label(replica).equals(label))
+                .findFirst()
+                .orElseThrow();
+    }
+
+    private Instance otherThan(Instance replica) {
+        return this.replicas.stream()
+                .filter(other -> other != replica)
                 .findFirst()
                 .orElseThrow();
     }

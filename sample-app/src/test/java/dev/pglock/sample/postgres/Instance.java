@@ -111,6 +111,11 @@ public final class Instance implements AutoCloseable {
         awaitEnd();
     }
 
+    public void signal(String name) throws IOException, InterruptedException {
+        Process kill = new ProcessBuilder("kill", "-" + name, Long.toString(this.process.pid())).start();
+        assertThat(kill.waitFor()).isZero();
+    }
+
     public void kill() {
         this.process.destroyForcibly();
         awaitEnd();
