@@ -21,7 +21,15 @@ public record Denial(
         @Nullable Long fence,
         @Nullable Duration expiresIn) {
 
-    /** Checks that name and reason are there. */
+    /**
+     * Checks that name and reason are there.
+     *
+     * @param name the lock's name
+     * @param reason why
+     * @param holder the holder's label
+     * @param fence the fence of the tenure in the way
+     * @param expiresIn how long that tenure lasts
+     */
     public Denial {
         Objects.requireNonNull(name, "name");
         Objects.requireNonNull(reason, "reason");

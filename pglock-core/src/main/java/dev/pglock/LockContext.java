@@ -2,6 +2,7 @@ package dev.pglock;
 
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -24,9 +25,21 @@ public final class LockContext {
         Deque<LockHandle> stack = STACK.get();
         if (stack == null) {
             throw new IllegalStateException(
-                    "No lock is held by the running method: it was called on another thread, or past its proxy (this.method())");
+                    "No lock is held by the running method: it was called on another thread, or past its proxy "
+                            + "(this.method()), or configuration has switched its lock off");
         }
         return stack.getFirst();
+    }
+
+    /**
+     * The innermost lock of the running method, for methods that also run without one: where configuration has switched
+     * locking off, say.
+     *
+     * @return its handle, or nothing
+     */
+    public static Optional<LockHandle> currentIfAny() {
+        Deque<LockHandle> stack = STACK.get();
+        return stack == null ? Optional.empty() : Optional.of(stack.getFirst());
     }
 
     /**

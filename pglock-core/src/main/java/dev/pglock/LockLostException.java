@@ -5,7 +5,10 @@ public class LockLostException extends LockException {
 
     private static final long serialVersionUID = 1L;
 
+    /** The lock. */
     private final String name;
+
+    /** The tenure that was lost. */
     private final long fence;
 
     /**

@@ -7,7 +7,10 @@ public class LockNotAcquiredException extends LockException {
 
     private static final long serialVersionUID = 1L;
 
+    /** The lock. */
     private final String name;
+
+    /** Null where no claim was made. */
     private final @Nullable DenialReason reason;
 
     /**

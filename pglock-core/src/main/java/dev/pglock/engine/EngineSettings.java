@@ -34,7 +34,18 @@ public record EngineSettings(
     /** The longest lease. */
     public static final Duration GREATEST_LEASE = Duration.ofDays(365);
 
-    /** Checks that the durations make sense. */
+    /**
+     * Checks that the durations make sense.
+     *
+     * @param namespace the namespace
+     * @param label the replica's name for people
+     * @param strategy the strategy
+     * @param leaseDuration how long a grant or renewal is good for
+     * @param heartbeatInterval how often to renew
+     * @param waitTimeout how long {@code acquire} waits at most
+     * @param maxHold how long a body may run at most
+     * @param onLost what happens to a body whose lock is lost
+     */
     public EngineSettings {
         checkLease(leaseDuration);
         if (heartbeatInterval != null

@@ -3,6 +3,7 @@ package dev.pglock.engine;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
 import java.time.Duration;
+import java.util.Locale;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -15,6 +16,7 @@ final class Outage {
     private static final Logger log = LoggerFactory.getLogger(Outage.class);
 
     private final LockStrategy strategy;
+    private final String name;
     private final Listeners listeners;
 
     /** When the outage began; null while the database works. */
@@ -22,6 +24,7 @@ final class Outage {
 
     Outage(LockStrategy strategy, Listeners listeners) {
         this.strategy = strategy;
+        this.name = strategy.name().toLowerCase(Locale.ROOT);
         this.listeners = listeners;
     }
 
@@ -42,11 +45,11 @@ final class Outage {
         if (since.compareAndSet(null, System.nanoTime())) {
             log.warn(
                     "The database of the {} locks fails: nothing that needs a lock runs here until it works again. {}",
-                    strategy,
+                    name,
                     describe(cause));
             listeners.tell(l -> l.outageBegan(strategy, cause));
         } else {
-            log.debug("The database of the {} locks still fails: {}", strategy, describe(cause));
+            log.debug("The database of the {} locks still fails: {}", name, describe(cause));
         }
     }
 
@@ -57,7 +60,7 @@ final class Outage {
         Long began = since.getAndSet(null);
         if (began != null) {
             Duration lasted = Duration.ofNanos(System.nanoTime() - began);
-            log.info("The database of the {} locks works again after {} ms", strategy, lasted.toMillis());
+            log.info("The database of the {} locks works again after {} ms", name, lasted.toMillis());
             listeners.tell(l -> l.outageEnded(strategy, lasted));
         }
     }

@@ -44,6 +44,7 @@ public final class BorrowedConnections extends RecoveringSource {
         this.begin = """
                 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE NOT DEFERRABLE;
                 SET LOCAL synchronous_commit = on;
+                SET LOCAL enable_seqscan = off;
                 SET LOCAL lock_timeout = %d;
                 SET LOCAL statement_timeout = %d;
                 SET LOCAL idle_in_transaction_session_timeout = %d
@@ -80,8 +81,10 @@ public final class BorrowedConnections extends RecoveringSource {
         if (connection.isWrapperFor(BaseConnection.class)
                 && connection.unwrap(BaseConnection.class).getTransactionState() != TransactionState.IDLE) {
             throw new SQLException(
-                    "The DataSource hands out a connection inside an open transaction, in which a lock must "
-                            + "not be taken: give pglock the DataSource behind it, or connections of its own (pglock.datasource.*)");
+                    "The DataSource hands out a connection inside an open transaction, in which a lock must"
+                            + " not be taken: give pglock the DataSource behind it, or connections of its own"
+                            + " (pglock.datasource.*). HikariCP does so too for a new connection, with auto-commit=false and a"
+                            + " connection-init-sql, unless isolate-internal-queries=true");
         }
     }
 

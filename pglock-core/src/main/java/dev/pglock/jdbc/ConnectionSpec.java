@@ -15,7 +15,14 @@ import org.jspecify.annotations.Nullable;
 public record ConnectionSpec(
         String url, @Nullable String username, @Nullable String password, Map<String, String> properties) {
 
-    /** Copies the properties. */
+    /**
+     * Copies the properties.
+     *
+     * @param url the JDBC URL
+     * @param username the user
+     * @param password the password
+     * @param properties further properties of the driver
+     */
     public ConnectionSpec {
         properties = Map.copyOf(properties);
     }

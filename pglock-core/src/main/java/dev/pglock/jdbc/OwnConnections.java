@@ -55,6 +55,8 @@ public final class OwnConnections extends RecoveringSource {
         config.setConnectionTimeout(Math.max(
                 LEAST_MILLIS, Math.min(GREATEST_WAIT_MILLIS, timeouts.connect().toMillis())));
         config.setValidationTimeout(LEAST_MILLIS);
+        // Which connections are of no use any more is decided in one place, and told once for an outage.
+        config.setExceptionOverride(new NoEviction());
         return config;
     }
 
@@ -68,7 +70,7 @@ public final class OwnConnections extends RecoveringSource {
                 // What broke one of them has most likely broken all.
                 pool.getHikariPoolMXBean().softEvictConnections();
             }
-            Connection connection = pool.getConnection();
+            Connection connection = connect();
             connection.setNetworkTimeout(SessionFactory.DIRECT, budget.millisLeft());
             lent = true;
             return new OwnLoan(connection, permits);
@@ -76,6 +78,19 @@ public final class OwnConnections extends RecoveringSource {
             if (!lent) {
                 permits.release();
             }
+        }
+    }
+
+    /** What the pool says of a connection that it could not open hides what the driver said. */
+    private Connection connect() throws SQLException {
+        try {
+            return pool.getConnection();
+        } catch (SQLTransientConnectionException e) {
+            if (e.getCause() instanceof SQLException cause) {
+                throw cause;
+            }
+            throw new SQLException(
+                    "No connection could be opened within " + pool.getConnectionTimeout() + " ms", "08001", e);
         }
     }
 
@@ -89,7 +104,8 @@ public final class OwnConnections extends RecoveringSource {
                         return;
                     }
                     throw new SQLTransientConnectionException(
-                            "No own connection became free in time: all of them are in use (pglock.datasource.pool-size)");
+                            "No own connection became free in time: those in use wait for the database themselves, or"
+                                    + " pglock.datasource.pool-size is too small");
                 } catch (InterruptedException e) {
                     interrupted = true;
                 }

@@ -143,6 +143,9 @@ public final class SessionFactory {
         ours.put("idle_in_transaction_session_timeout", millis(timeouts.statement()));
         ours.put("transaction_timeout", "0");
         ours.put("idle_session_timeout", "0");
+        // All our statements look rows up by a key. A plan that was made and kept while the table was small must do so
+        // too.
+        ours.put("enable_seqscan", "off");
         return ours;
     }
 

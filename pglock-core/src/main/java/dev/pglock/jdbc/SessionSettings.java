@@ -13,7 +13,12 @@ public record SessionSettings(String applicationName, JdbcTimeouts timeouts) {
     /** {@code NAMEDATALEN - 1}: the server cuts what is longer. */
     private static final int GREATEST_NAME_LENGTH = 63;
 
-    /** Cleans the name: what the server would replace or cut is replaced and cut here. */
+    /**
+     * Cleans the name: what the server would replace or cut is replaced and cut here.
+     *
+     * @param applicationName how an operator finds our sessions
+     * @param timeouts how long things may take
+     */
     public SessionSettings {
         String ascii = applicationName.replaceAll("[^\\x20-\\x7e]", "?");
         byte[] bytes = ascii.getBytes(StandardCharsets.US_ASCII);

@@ -127,7 +127,7 @@ public final class LeaseSchema {
         }
         Found found = look();
         if (found != null) {
-            log.info("The lease table {} is there now", found.table());
+            log.info("Created the lease table {}", found.table());
         }
         return found;
     }

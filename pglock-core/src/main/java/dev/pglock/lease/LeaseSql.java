@@ -100,7 +100,9 @@ final class LeaseSql {
 
     /**
      * Renews everything that is asked for. A row that somebody has locked is skipped, not waited for: it comes back without
-     * a new expiry, but as still ours.
+     * a new expiry, but as still ours. A plan that is made while the table is small is kept when it has grown, and must not
+     * compare every name with every row then: each row is reached by the whole primary key, which is why the namespace
+     * travels with the names, and what comes out is never joined again.
      */
     private static final String RENEW = """
             WITH ask AS (
@@ -109,25 +111,29 @@ final class LeaseSql {
               SELECT m.name, m.fence, make_interval(secs => m.lease) AS lease, m.replaces, m.data
               FROM unnest(?::text[], ?::bigint[], ?::float8[], ?::boolean[], ?::text[])
                    AS m (name, fence, lease, replaces, data)
-            ), unlocked AS (
-              SELECT l.namespace, l.name, l.fence, mine.lease, mine.replaces, mine.data
-              FROM ask JOIN pglock_lease l USING (namespace, holder) JOIN mine USING (name, fence)
-              WHERE l.expires_at > clock_timestamp()
-              ORDER BY l.name
-              FOR NO KEY UPDATE OF l SKIP LOCKED
+            ), seen AS MATERIALIZED (
+              SELECT ask.*, mine.*, unlocked.fence IS NOT NULL AS unlocked
+              FROM ask CROSS JOIN mine LEFT JOIN LATERAL (
+                SELECT l.fence FROM pglock_lease l
+                WHERE l.namespace = ask.namespace AND l.name = mine.name AND l.fence = mine.fence
+                  AND l.holder = ask.holder AND l.expires_at > clock_timestamp()
+                FOR NO KEY UPDATE SKIP LOCKED
+              ) AS unlocked ON true
             ), renewed AS (
               UPDATE pglock_lease l
-              SET expires_at = greatest(l.expires_at, clock_timestamp() + u.lease),
-                  data = CASE WHEN u.replaces THEN u.data ELSE l.data END
-              FROM unlocked u
-              WHERE (l.namespace, l.name, l.fence) = (u.namespace, u.name, u.fence)
+              SET expires_at = greatest(l.expires_at, clock_timestamp() + seen.lease),
+                  data = CASE WHEN seen.replaces THEN seen.data ELSE l.data END
+              FROM seen
+              WHERE seen.unlocked AND l.namespace = seen.namespace AND l.name = seen.name AND l.fence = seen.fence
               RETURNING l.name, l.fence, l.expires_at
             )
-            SELECT mine.name, mine.fence, renewed.expires_at,
+            SELECT name, fence, expires_at, true AS still_mine FROM renewed
+            UNION ALL
+            SELECT seen.name, seen.fence, NULL,
                    EXISTS (SELECT FROM pglock_lease l
-                           WHERE l.namespace = ask.namespace AND l.name = mine.name AND l.fence = mine.fence
-                             AND l.holder = ask.holder AND l.expires_at > clock_timestamp()) AS still_mine
-            FROM ask, mine LEFT JOIN renewed USING (name, fence)
+                           WHERE l.namespace = seen.namespace AND l.name = seen.name AND l.fence = seen.fence
+                             AND l.holder = seen.holder AND l.expires_at > clock_timestamp())
+            FROM seen WHERE NOT seen.unlocked
             """;
 
     /** Ends a tenure; no row: it was not ours any more. Row and fence stay. A wake-up would go out with RETURNING. */

@@ -1,6 +1,7 @@
 -- The table of pglock's lease locks: one row per namespace and name. It can be run by hand or as a migration (Flyway,
--- Liquibase); with another table name, replace it everywhere. Rows are small, few, and rewritten in place: the room that
--- fillfactor leaves keeps those updates on their page (HOT), so that the index does not grow.
+-- Liquibase); with another table name, replace it everywhere. Rows are small, few, and rewritten all the time: fillfactor
+-- leaves room for a second version of every row of a page, so that even a heartbeat that rewrites all of them at once
+-- stays on their pages (HOT) and the index does not grow.
 CREATE TABLE IF NOT EXISTS pglock_lease (
   namespace         text        NOT NULL,
   name              text        NOT NULL,
@@ -23,4 +24,4 @@ CREATE TABLE IF NOT EXISTS pglock_lease (
   last_error        text,
   PRIMARY KEY (namespace, name),
   CONSTRAINT expires_after_acquired CHECK (expires_at > acquired_at)
-) WITH (fillfactor = 60);
+) WITH (fillfactor = 45);

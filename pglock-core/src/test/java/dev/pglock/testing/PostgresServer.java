@@ -158,15 +158,18 @@ public final class PostgresServer implements AutoCloseable {
         if (!passwordsRequired.compareAndSet(false, true)) {
             return;
         }
+        // COPY empties the file before it runs its query: what was in it must be read first.
         execute("""
                 DO $$
+                DECLARE
+                  file text := current_setting('hba_file');
+                  rules text := pg_read_file(file);
                 BEGIN
                   IF to_regrole('%1$s') IS NULL THEN
                     CREATE ROLE %1$s;
                     EXECUTE format(
-                      'COPY (SELECT %%L UNION ALL SELECT * FROM string_to_table(pg_read_file(%%L), %%L)) TO %%L',
-                      'host all +%1$s all scram-sha-256', current_setting('hba_file'), E'\n',
-                      current_setting('hba_file'));
+                      'COPY (SELECT %%L UNION ALL SELECT * FROM string_to_table(%%L, chr(10))) TO %%L',
+                      'host all +%1$s all scram-sha-256', rules, file);
                     PERFORM pg_reload_conf();
                   END IF;
                 END $$

@@ -7,6 +7,7 @@ public class InvalidLockException extends IllegalStateException {
 
     private static final long serialVersionUID = 1L;
 
+    /** What to do about it. */
     private final String action;
 
     /**

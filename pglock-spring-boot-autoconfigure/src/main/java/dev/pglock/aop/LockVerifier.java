@@ -115,7 +115,7 @@ public final class LockVerifier {
         switch (settings.get().verification()) {
             case FAIL -> throw e;
             case WARN -> log.warn("{}: it runs WITHOUT its lock. {}", e.getMessage(), e.action());
-            case OFF -> log.debug("{}: it runs without its lock, and nobody wants to know", e.getMessage());
+            case OFF -> log.debug("{}: it runs without its lock (pglock.verification=off)", e.getMessage());
         }
     }
 
