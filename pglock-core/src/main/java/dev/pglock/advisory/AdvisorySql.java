@@ -1,21 +1,23 @@
 package dev.pglock.advisory;
 
+import dev.pglock.lease.LeaseTable;
+
 /**
  * The statements of the advisory strategy, whole. They are written for the lease table's default name; the only thing
  * that is ever put in is another one.
  *
  * <p>A claim is two statements in one message: the row is looked at before the key is taken, and once more by a statement
  * of its own, because the snapshot of the one that took it is older than its grant. Whether the key was got travels from
- * the first to the second in a setting of the session.
+ * the first to the second in a setting of the session. Nothing is taken on a session other than the one that the claim is
+ * meant for, which a pooler may have put in its place; nothing is written, and no transaction id drawn, unless the key was
+ * got; and only when it was not is asked who has it.
  */
 final class AdvisorySql {
-
-    private static final String TABLE = "pglock_lease";
 
     /** Claims where the table exists. Two results. */
     private static final String CLAIM_WITH_ROW = """
             WITH ask AS (
-              SELECT ?::text AS namespace, ?::text AS name, ?::bigint AS key, ?::text AS version
+              SELECT ?::int AS pid, ?::bigint AS key, ?::text AS namespace, ?::text AS name, ?::text AS version
             ), seen AS (
               SELECT l.fence, l.holder_label, l.expires_at, l.hold_until,
                      CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
@@ -24,40 +26,66 @@ final class AdvisorySql {
                           WHEN ask.version = ANY (l.completed) THEN 'DONE' END AS reason
               FROM pglock_lease l JOIN ask USING (namespace, name)
             )
-            SELECT set_config('pglock.got', CASE WHEN seen.reason IS NULL THEN pg_try_advisory_lock(ask.key)::text
-                                                 ELSE 'false' END, false) AS got,
+            SELECT ask.pid = pg_backend_pid() AS same_session,
+                   set_config('pglock.got', CASE WHEN ask.pid = pg_backend_pid() AND seen.reason IS NULL
+                                                 THEN pg_try_advisory_lock(ask.key)::text ELSE 'false' END, false) AS got,
                    seen.reason, seen.fence, seen.holder_label,
                    extract(epoch FROM CASE seen.reason WHEN 'HELD' THEN seen.expires_at
                                                        WHEN 'HOLD' THEN seen.hold_until END - clock_timestamp())::float8
                      AS seconds_left
             FROM ask LEFT JOIN seen ON true;
             WITH ask AS (
-              SELECT ?::text AS namespace, ?::text AS name, ?::text AS version
+              SELECT ?::bigint AS key, ?::text AS namespace, ?::text AS name, ?::text AS version
             ), again AS (
-              SELECT l.data IS NOT NULL AS has_data,
+              SELECT l.fence, l.data IS NOT NULL AS has_data,
                      CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
                           WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'HELD'
                           WHEN l.hold_until > clock_timestamp() THEN 'HOLD'
                           WHEN ask.version = ANY (l.completed) THEN 'DONE' END AS reason
               FROM pglock_lease l JOIN ask USING (namespace, name)
+            ), holder AS (
+              SELECT l.pid, a.application_name
+              FROM pg_locks l JOIN ask ON (l.classid::bigint << 32) | l.objid::bigint = ask.key
+                   LEFT JOIN pg_stat_activity a USING (pid)
+              WHERE current_setting('pglock.got') = 'false' AND l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
+                AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+              LIMIT 1
             )
-            SELECT clock_timestamp() AS now, again.reason, coalesce(again.has_data, false) AS has_data, true AS table_there,
+            SELECT clock_timestamp() AS now, again.reason, true AS table_there, again.fence AS row_fence,
+                   coalesce(again.has_data, false) AS has_data, holder.pid AS holder_pid, holder.application_name AS holder,
                    CASE WHEN current_setting('pglock.got') = 'true' AND again.reason IS NULL
-                        THEN pg_current_xact_id()::text::bigint END AS fence,
+                        THEN greatest(again.fence + 1, pg_current_xact_id()::text::bigint) END AS fence,
                    CASE WHEN current_setting('pglock.got') = 'true'
-                        THEN set_config('idle_session_timeout', ?::text, false) END
-            FROM ask LEFT JOIN again ON true
+                        THEN set_config('idle_session_timeout', ?::text, false) END AS watched
+            FROM ask LEFT JOIN again ON true LEFT JOIN holder ON true
             """;
 
     /** Claims where the table does not exist, and says if it has come into being. Two results of the same form. */
-    private static final String CLAIM_WITHOUT_ROW = """
-            SELECT set_config('pglock.got', pg_try_advisory_lock(?::bigint)::text, false) AS got,
-                   NULL::text AS reason, NULL::bigint AS fence, NULL::text AS holder_label, NULL::float8 AS seconds_left;
-            SELECT clock_timestamp() AS now, NULL::text AS reason, false AS has_data,
-                   to_regclass(?) IS NOT NULL AS table_there,
+    static final String CLAIM_WITHOUT_ROW = """
+            WITH ask AS (
+              SELECT ?::int AS pid, ?::bigint AS key
+            )
+            SELECT ask.pid = pg_backend_pid() AS same_session,
+                   set_config('pglock.got', CASE WHEN ask.pid = pg_backend_pid()
+                                                 THEN pg_try_advisory_lock(ask.key)::text ELSE 'false' END, false) AS got,
+                   NULL::text AS reason, NULL::bigint AS fence, NULL::text AS holder_label, NULL::float8 AS seconds_left
+            FROM ask;
+            WITH ask AS (
+              SELECT ?::bigint AS key, ?::text AS lease_table
+            ), holder AS (
+              SELECT l.pid, a.application_name
+              FROM pg_locks l JOIN ask ON (l.classid::bigint << 32) | l.objid::bigint = ask.key
+                   LEFT JOIN pg_stat_activity a USING (pid)
+              WHERE current_setting('pglock.got') = 'false' AND l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
+                AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+              LIMIT 1
+            )
+            SELECT clock_timestamp() AS now, NULL::text AS reason, to_regclass(ask.lease_table) IS NOT NULL AS table_there,
+                   NULL::bigint AS row_fence, false AS has_data, holder.pid AS holder_pid, holder.application_name AS holder,
                    CASE WHEN current_setting('pglock.got') = 'true' THEN pg_current_xact_id()::text::bigint END AS fence,
                    CASE WHEN current_setting('pglock.got') = 'true'
-                        THEN set_config('idle_session_timeout', ?::text, false) END
+                        THEN set_config('idle_session_timeout', ?::text, false) END AS watched
+            FROM ask LEFT JOIN holder ON true
             """;
 
     /** What this session still holds; its answer is the heartbeat. Only the 64-bit key space, only this database. */
@@ -69,9 +97,18 @@ final class AdvisorySql {
                            AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) AS keys
             """;
 
-    /** Gives a key back: false = it was not held. With the last one, the server no longer watches the session. */
+    /** Gives a key back, false = it was not held, and sets how long the session may be silent from now on. */
     static final String UNLOCK = """
-            SELECT pg_advisory_unlock(?::bigint) AS unlocked, set_config('idle_session_timeout', ?::text, false)
+            SELECT pg_advisory_unlock(?::bigint) AS unlocked, set_config('idle_session_timeout', ?::text, false) AS watched
+            """;
+
+    /** Gives nothing back; sets how long the session may be silent from now on. */
+    static final String WATCH = """
+            SELECT set_config('idle_session_timeout', ?::text, false) AS watched
+            """;
+
+    static final String TABLE_EXISTS = """
+            SELECT to_regclass(?::text) IS NOT NULL AS table_there
             """;
 
     /**
@@ -83,15 +120,14 @@ final class AdvisorySql {
             SELECT ask.namespace, ask.name, ask.fence, ask.acquired_at,
                    greatest(clock_timestamp(), ask.acquired_at + interval '1 microsecond'), clock_timestamp(), ask.data
             FROM (SELECT ?::text AS namespace, ?::text AS name, ?::bigint AS fence, ?::timestamptz AS acquired_at,
-                         ?::boolean AS replaces, ?::text AS data) AS ask
+                         ?::text AS data) AS ask
             ON CONFLICT (namespace, name) DO UPDATE
             SET fence = greatest(l.fence, excluded.fence), acquired_at = excluded.acquired_at,
                 expires_at = excluded.expires_at, released_at = excluded.released_at, holder = NULL, holder_label = NULL,
-                hold_until = NULL,
-                data = CASE WHEN ?::boolean THEN excluded.data ELSE l.data END
+                hold_until = NULL, data = CASE WHEN ?::boolean THEN excluded.data ELSE l.data END
             """;
 
-    /** The end of a tenure that must be remembered. */
+    /** The end of a tenure that must be remembered, after {@link #REMEMBER}. */
     private static final String REMEMBER_END = """
             UPDATE pglock_lease l
             SET released_at = clock_timestamp(), hold_until = l.acquired_at + make_interval(secs => ask.min_hold),
@@ -105,53 +141,37 @@ final class AdvisorySql {
             """;
 
     /**
-     * Who holds advisory keys, by reading only: with NULL all sessions of the namespace, else whoever holds that key. A
-     * session of ours is known by its application name.
+     * Who holds keys in this database, by reading only: whoever holds that one, or with NULL all sessions whose application
+     * name begins so. A session of ours is known by that name.
      */
-    static final String FIND = """
+    static final String HOLDERS = """
             SELECT (l.classid::bigint << 32) | l.objid::bigint AS key, l.pid, a.application_name, a.backend_start
             FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
             WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.mode = 'ExclusiveLock'
               AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-              AND CASE WHEN ?::bigint IS NULL THEN starts_with(a.application_name, ?)
-                       ELSE (l.classid::bigint << 32) | l.objid::bigint = ?::bigint END
-            """;
-
-    /** The names of the namespace that have a row. */
-    private static final String NAMES = """
-            SELECT name, data FROM pglock_lease WHERE namespace = ?::text
-            """;
-
-    /** Which session holds a key. */
-    static final String HOLDER = """
-            SELECT l.pid FROM pg_locks l
-            WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
-              AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-              AND (l.classid::bigint << 32) | l.objid::bigint = ?::bigint
+              AND coalesce((l.classid::bigint << 32) | l.objid::bigint = ?::bigint, starts_with(a.application_name, ?::text))
             """;
 
     /** Which keys a session holds. */
     static final String HELD_BY = """
-            SELECT (l.classid::bigint << 32) | l.objid::bigint AS key FROM pg_locks l
+            SELECT (l.classid::bigint << 32) | l.objid::bigint AS key
+            FROM pg_locks l
             WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.pid = ?::int
               AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
             """;
 
-    /** Ends a session. */
+    /** Ends a session and waits until it has ended. */
     static final String TERMINATE = """
-            SELECT pg_terminate_backend(?::int)
+            SELECT pg_terminate_backend(?::int, 1000) AS ended
             """;
 
     final String claimWithRow;
-    final String claimWithoutRow = CLAIM_WITHOUT_ROW;
     final String remember;
     final String rememberEnd;
-    final String names;
 
-    AdvisorySql(String table) {
-        claimWithRow = CLAIM_WITH_ROW.replace(TABLE, table);
-        remember = REMEMBER.replace(TABLE, table);
-        rememberEnd = REMEMBER_END.replace(TABLE, table);
-        names = NAMES.replace(TABLE, table);
+    AdvisorySql(LeaseTable table) {
+        claimWithRow = table.in(CLAIM_WITH_ROW);
+        remember = table.in(REMEMBER);
+        rememberEnd = table.in(REMEMBER_END);
     }
 }

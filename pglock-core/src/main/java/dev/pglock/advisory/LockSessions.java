@@ -54,7 +54,7 @@ public final class LockSessions {
      * @throws SQLException if the database cannot be reached, or is a standby or read-only
      * @throws UnsupportedDatabaseException if a transaction pooler stands in between; the message names the ways out
      */
-    Connection open() throws SQLException {
+    LockSession open() throws SQLException {
         Connection session = sessions.open(sessions.settings().timeouts().work());
         boolean ready = false;
         try {
@@ -64,7 +64,7 @@ public final class LockSessions {
             }
             setUp(session);
             ready = true;
-            return session;
+            return new LockSession(session, pid, lease);
         } finally {
             if (!ready) {
                 session.close();
@@ -111,13 +111,16 @@ public final class LockSessions {
             boolean changed = pid(session) != pid;
             other.rollback();
             if (changed) {
-                throw new UnsupportedDatabaseException(
-                        "A connection pooler in transaction mode stands between this application and PostgreSQL: session "
-                                + "advisory locks would be taken on one session and looked for on another. Either set "
-                                + "pglock.strategy=lease, which works behind it, or give the locks a direct URL "
-                                + "(pglock.datasource.url)");
+                throw transactionPooler();
             }
         }
+    }
+
+    static UnsupportedDatabaseException transactionPooler() {
+        return new UnsupportedDatabaseException(
+                "A connection pooler in transaction mode stands between this application and PostgreSQL: session advisory "
+                        + "locks would be taken on one session and looked for on another. Either set pglock.strategy=lease, "
+                        + "which works behind it, or give the locks a direct URL (pglock.datasource.url)");
     }
 
     private static int pid(Connection session) throws SQLException {
