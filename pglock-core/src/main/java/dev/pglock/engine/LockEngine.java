@@ -55,6 +55,10 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private static final Logger log = LoggerFactory.getLogger(LockEngine.class);
     private static final long LEAST_PAUSE = TimeUnit.MILLISECONDS.toNanos(50);
     private static final long GREATEST_PAUSE = TimeUnit.SECONDS.toNanos(1);
+
+    /** A holder without an expiry may vanish at any moment; who waits for it shall have the lock within a second. */
+    private static final long GREATEST_BLIND_PAUSE = TimeUnit.MILLISECONDS.toNanos(900);
+
     private static final long TIDY_EVERY = TimeUnit.HOURS.toNanos(1);
     private static final long IDLE_POLL_MILLIS = 20;
     private static final long LAST_WAIT_MILLIS = 500;
@@ -203,6 +207,9 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private static long pauseAfter(@Nullable Denial denial, long pause) {
         long jitter = ThreadLocalRandom.current().nextLong(pause / 4 + 1);
         Duration expiresIn = denial == null ? null : denial.expiresIn();
+        if (expiresIn == null && denial != null) {
+            return Math.max(LEAST_PAUSE, Math.min(pause, GREATEST_BLIND_PAUSE) - jitter / 4);
+        }
         if (expiresIn == null || expiresIn.toNanos() > pause) {
             return pause + jitter;
         }

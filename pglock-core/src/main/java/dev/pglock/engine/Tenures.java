@@ -77,9 +77,11 @@ final class Tenures {
     }
 
     boolean release(HeldLock lock, Release release) {
-        boolean stillOurs = outage.observe(() -> store.release(release));
-        planTidyUp();
-        return stillOurs;
+        try {
+            return outage.observe(() -> store.release(release));
+        } finally {
+            planTidyUp();
+        }
     }
 
     void planTidyUp() {
