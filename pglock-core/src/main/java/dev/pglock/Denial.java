@@ -54,7 +54,8 @@ public record Denial(
     public String describe() {
         return switch (reason) {
             case HELD -> "held by " + (holder == null ? "somebody" : "'" + holder + "'") + fenceText() + untilText();
-            case KEY_BUSY -> "its key is taken by a session, a transaction or a claim in progress";
+            case KEY_BUSY ->
+                "its key is taken by " + (holder == null ? "a session, a transaction or a claim in progress" : holder);
             case TICK_DONE -> "this tick has already run";
             case DONE -> "this version has already succeeded";
             case HOLD -> "kept free" + untilText() + " after the last run";

@@ -2,9 +2,12 @@ package dev.pglock;
 
 /** Why a claim was denied. */
 public enum DenialReason {
-    /** Somebody holds the lock; the denial names him and tells when his tenure ends unless he renews it. */
+    /**
+     * Somebody holds the lock; the denial names him, and for a lease it tells when his tenure ends unless he renews it. An
+     * advisory lock has no such moment.
+     */
     HELD,
-    /** A session, a transaction or a claim in progress has the name's key; whose it is cannot be told. */
+    /** A foreign session, a transaction or a claim in progress has the name's key; the denial names it where it can. */
     KEY_BUSY,
     /** This tick, or a later one, has already run. */
     TICK_DONE,

@@ -69,7 +69,8 @@ public interface LockHandle extends AutoCloseable {
     void ensureHeld();
 
     /**
-     * Makes the tenure last for at least that long from now. Blocks for one round trip.
+     * Makes the tenure last for at least that long from now. An advisory lock lasts for the registry's lease duration from
+     * its last renewal, whatever is asked for. Blocks for one round trip.
      *
      * @param duration positive
      * @throws LockLostException if the lock is held no longer

@@ -127,11 +127,18 @@ final class Heartbeat extends Pulse {
 
     /** Lets a tenure know what the server said of its renewal. */
     static void apply(RenewalAnswer answer, HeldLock lock, long sentAt, Duration lease) {
-        Instant expiresAt = answer.expiresAt();
-        if (answer.result() == RenewalAnswer.Result.RENEWED && expiresAt != null) {
-            lock.renewed(expiresAt, sentAt, lease);
-        } else if (answer.result() == RenewalAnswer.Result.LOST) {
-            lock.lose(LossReason.TAKEN);
+        switch (answer.result()) {
+            case RENEWED -> {
+                Instant expiresAt = answer.expiresAt();
+                if (expiresAt != null) {
+                    lock.renewed(expiresAt, sentAt, lease);
+                }
+            }
+            case LOST -> lock.lose(LossReason.TAKEN);
+            case SESSION_ENDED -> lock.lose(LossReason.SESSION_ENDED);
+            case SKIPPED -> {
+                // Nothing is known but that it is still ours.
+            }
         }
     }
 }

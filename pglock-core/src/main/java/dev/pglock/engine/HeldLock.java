@@ -98,7 +98,9 @@ final class HeldLock implements LockHandle {
     public void extend(Duration duration) {
         EngineSettings.checkLease(duration);
         ensureHeld();
-        tenures.change(this, new Renewal(name(), fence(), duration, null));
+        // A session lasts as long as its heartbeats: no holder can be promised more of it than that.
+        Duration granted = strategy() == LockStrategy.ADVISORY ? lease() : duration;
+        tenures.change(this, new Renewal(name(), fence(), granted, null));
     }
 
     @Override

@@ -10,6 +10,7 @@ import dev.pglock.LockNames;
 import dev.pglock.LockNotAcquiredException;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
+import dev.pglock.LockState;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
 import dev.pglock.LockTimeoutException;
@@ -29,6 +30,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.ThreadPoolExecutor;
@@ -53,9 +55,16 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private static final Logger log = LoggerFactory.getLogger(LockEngine.class);
     private static final long LEAST_PAUSE = TimeUnit.MILLISECONDS.toNanos(50);
     private static final long GREATEST_PAUSE = TimeUnit.SECONDS.toNanos(1);
-    private static final long SWEEP_EVERY = TimeUnit.HOURS.toNanos(1);
+
+    /** A holder without an expiry may vanish at any moment; who waits for it shall have the lock within a second. */
+    private static final long GREATEST_BLIND_PAUSE = TimeUnit.MILLISECONDS.toNanos(900);
+
+    private static final long TIDY_EVERY = TimeUnit.HOURS.toNanos(1);
     private static final long IDLE_POLL_MILLIS = 20;
     private static final long LAST_WAIT_MILLIS = 500;
+
+    /** A name that one strategy holds may have a free row in the other. */
+    private static final Comparator<LockInfo> HELD_FIRST = Comparator.comparing(info -> info.state() != LockState.HELD);
 
     private final EngineSettings settings;
     private final KeyDerivation keys;
@@ -65,7 +74,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private final LocalTable local = new LocalTable();
     private final Gate gate = new Gate();
     private final ThreadPoolExecutor callbacks;
-    private final Pulse sweeper;
+    private final Pulse tidier;
 
     private LockEngine(Builder builder) {
         this.settings = builder.settings;
@@ -76,20 +85,26 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         for (LockStore store : builder.stores) {
             tenures.put(
                     store.strategy(),
-                    new Tenures(store, settings.label(), settings.heartbeatInterval(), listeners, callbacks));
+                    new Tenures(
+                            store,
+                            settings.label(),
+                            settings.heartbeatInterval(),
+                            listeners,
+                            callbacks,
+                            this::tidyUpIn));
         }
         if (!tenures.containsKey(settings.strategy())) {
             throw new IllegalArgumentException("There is no store for the strategy " + settings.strategy());
         }
-        this.sweeper = new Pulse("pglock-sweeper") {
+        this.tidier = new Pulse("pglock-tidy-up") {
             @Override
             Long beat(long now) {
-                sweep();
-                return System.nanoTime() + SWEEP_EVERY;
+                tidyUp();
+                return System.nanoTime() + TIDY_EVERY;
             }
         };
         // Replicas that start together do not sweep together.
-        sweeper.wakeBy(System.nanoTime() + ThreadLocalRandom.current().nextLong(SWEEP_EVERY / 12, SWEEP_EVERY));
+        tidier.wakeBy(System.nanoTime() + ThreadLocalRandom.current().nextLong(TIDY_EVERY / 12, TIDY_EVERY));
     }
 
     /**
@@ -192,6 +207,9 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private static long pauseAfter(@Nullable Denial denial, long pause) {
         long jitter = ThreadLocalRandom.current().nextLong(pause / 4 + 1);
         Duration expiresIn = denial == null ? null : denial.expiresIn();
+        if (expiresIn == null && denial != null) {
+            return Math.max(LEAST_PAUSE, Math.min(pause, GREATEST_BLIND_PAUSE) - jitter / 4);
+        }
         if (expiresIn == null || expiresIn.toNanos() > pause) {
             return pause + jitter;
         }
@@ -262,6 +280,12 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             throw new IllegalArgumentException("Lock '" + request.name() + "' asks for the strategy " + strategy
                     + ", but this registry has only " + tenures.keySet());
         }
+        if (strategy == LockStrategy.ADVISORY && request.leaseDuration() != null) {
+            throw new IllegalArgumentException(
+                    "Lock '" + request.name() + "' is an advisory lock and has a lease duration of "
+                            + "its own, but all advisory locks of a replica live on one session: set pglock.lease-duration for "
+                            + "all of them, or use the lease for this one");
+        }
         Duration lease = Objects.requireNonNullElse(request.leaseDuration(), settings.leaseDuration());
         return new Asked(
                 request,
@@ -307,15 +331,18 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         String normal = LockNames.normalise(name);
         return inOrder().stream()
                 .flatMap(t -> t.outage().observe(() -> t.store().find(normal)).stream())
-                .findFirst();
+                .min(HELD_FIRST);
     }
 
     @Override
     public List<LockInfo> findAll() {
-        return inOrder().stream()
-                .flatMap(t -> t.outage().observe(() -> t.store().findAll()).stream())
-                .sorted(Comparator.comparing(LockInfo::name))
-                .toList();
+        Map<String, LockInfo> byName = new TreeMap<>();
+        for (Tenures t : inOrder()) {
+            for (LockInfo info : t.outage().observe(() -> t.store().findAll())) {
+                byName.merge(info.name(), info, (a, b) -> HELD_FIRST.compare(a, b) <= 0 ? a : b);
+            }
+        }
+        return List.copyOf(byName.values());
     }
 
     @Override
@@ -341,16 +368,21 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         return all;
     }
 
-    private void sweep() {
+    private void tidyUpIn(Duration delay) {
+        tidier.wakeBy(System.nanoTime() + delay.toNanos());
+    }
+
+    private void tidyUp() {
         for (Tenures t : tenures.values()) {
             try {
                 t.outage().observe(() -> {
-                    t.store().sweep();
+                    t.store().tidyUp();
                     return true;
                 });
+                t.planTidyUp();
             } catch (LockStorageException e) {
                 log.debug(
-                        "The sweep of the {} locks failed and is tried again later",
+                        "Tidying up the {} locks failed and is tried again later",
                         t.store().strategy(),
                         e);
             }
@@ -409,7 +441,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             stop(Duration.ofMillis(LAST_WAIT_MILLIS));
         }
         tenures.values().forEach(t -> t.held().forEach(lock -> lock.lose(LossReason.CLOSED)));
-        sweeper.stop(LAST_WAIT_MILLIS);
+        tidier.stop(LAST_WAIT_MILLIS);
         tenures.values().forEach(Tenures::close);
         callbacks.shutdown();
     }

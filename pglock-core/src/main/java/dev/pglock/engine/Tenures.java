@@ -14,6 +14,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -29,6 +30,7 @@ final class Tenures {
     private final Outage outage;
     private final Listeners listeners;
     private final Executor callbacks;
+    private final Consumer<Duration> tidyUpIn;
     private final Set<HeldLock> held = ConcurrentHashMap.newKeySet();
     private final Heartbeat heartbeat;
     private final Watchdog watchdog;
@@ -38,8 +40,10 @@ final class Tenures {
             String label,
             @Nullable Duration heartbeatInterval,
             Listeners listeners,
-            Executor callbacks) {
+            Executor callbacks,
+            Consumer<Duration> tidyUpIn) {
         this.store = store;
+        this.tidyUpIn = tidyUpIn;
         this.label = label;
         this.listeners = listeners;
         this.callbacks = callbacks;
@@ -73,7 +77,18 @@ final class Tenures {
     }
 
     boolean release(HeldLock lock, Release release) {
-        return outage.observe(() -> store.release(release));
+        try {
+            return outage.observe(() -> store.release(release));
+        } finally {
+            planTidyUp();
+        }
+    }
+
+    void planTidyUp() {
+        Duration until = store.untilTidyUp();
+        if (until != null) {
+            tidyUpIn.accept(until);
+        }
     }
 
     /** Extends a tenure or replaces its payload, on the caller's thread. */

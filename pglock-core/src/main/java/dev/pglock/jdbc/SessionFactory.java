@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.Executor;
 import java.util.function.Supplier;
+import org.postgresql.core.BaseConnection;
 
 /**
  * Opens sessions of our own: physical connections outside every pool, set up so that no setting of a role, a database or
@@ -60,6 +61,17 @@ public final class SessionFactory {
      */
     public Connection open(Duration budget) throws SQLException {
         return open(Budget.of(budget));
+    }
+
+    /**
+     * The server process that the driver was told of when it connected. A pooler tells one that does not exist.
+     *
+     * @param session a connection
+     * @return its process id
+     * @throws SQLException if the connection is none of the PostgreSQL driver's
+     */
+    public static int announcedPid(Connection session) throws SQLException {
+        return session.unwrap(BaseConnection.class).getQueryExecutor().getBackendPID();
     }
 
     Connection open(Budget budget) throws SQLException {

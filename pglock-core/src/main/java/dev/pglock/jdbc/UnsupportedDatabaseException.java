@@ -7,7 +7,12 @@ public class UnsupportedDatabaseException extends LockStorageException {
 
     private static final long serialVersionUID = 1L;
 
-    UnsupportedDatabaseException(String message) {
+    /**
+     * Creates the exception.
+     *
+     * @param message what stands there, and the ways out
+     */
+    public UnsupportedDatabaseException(String message) {
         super(message, null);
     }
 }

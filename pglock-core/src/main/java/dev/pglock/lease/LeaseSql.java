@@ -159,27 +159,6 @@ final class LeaseSql {
             SELECT FROM pglock_lease WHERE namespace = ?::text AND name = ?::text AND last_fence = ?::bigint
             """;
 
-    /** One name, or with NULL all of the namespace. */
-    private static final String FIND = """
-            WITH moment AS MATERIALIZED (
-              SELECT clock_timestamp() AS now
-            ), looked AS (
-              SELECT l.*, moment.now,
-                     CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
-                          WHEN l.holder IS NOT NULL AND l.expires_at > moment.now THEN 'HELD'
-                          WHEN l.hold_until > moment.now THEN 'HOLD'
-                          WHEN l.holder IS NOT NULL THEN 'EXPIRED'
-                          ELSE 'FREE' END AS state
-              FROM pglock_lease l, moment
-              WHERE l.namespace = ?::text AND l.name = coalesce(?::text, l.name)
-            )
-            SELECT name, state, CASE WHEN holder IS NOT NULL THEN holder_label END AS holder_label, fence, acquired_at,
-                   CASE WHEN state = 'HOLD' THEN hold_until WHEN holder IS NOT NULL THEN expires_at END AS until,
-                   data, last_holder, last_started_at, last_finished_at, last_outcome, last_error
-            FROM looked
-            ORDER BY name COLLATE "C"
-            """;
-
     /** Ends whoever's tenure. The new fence is what tells him; the hold keeps others out until he trusts it no more. */
     private static final String FORCE_RELEASE = """
             UPDATE pglock_lease
@@ -207,24 +186,24 @@ final class LeaseSql {
             WHERE l.namespace = unused.namespace AND l.name = unused.name
             """;
 
+    final LeaseTable table;
     final String claim;
     final String claimNew;
     final String adopt;
     final String renew;
     final String release;
     final String wasReleased;
-    final String find;
     final String forceRelease;
     final String sweep;
 
     LeaseSql(LeaseTable table) {
+        this.table = table;
         claim = table.in(CLAIM);
         claimNew = table.in(CLAIM_NEW);
         adopt = table.in(ADOPT);
         renew = table.in(RENEW);
         release = table.in(RELEASE);
         wasReleased = table.in(WAS_RELEASED);
-        find = table.in(FIND);
         forceRelease = table.in(FORCE_RELEASE);
         sweep = table.in(SWEEP);
     }

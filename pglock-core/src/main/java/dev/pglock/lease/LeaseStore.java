@@ -2,12 +2,9 @@ package dev.pglock.lease;
 
 import dev.pglock.Denial;
 import dev.pglock.DenialReason;
-import dev.pglock.LastRun;
 import dev.pglock.LockInfo;
-import dev.pglock.LockState;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
-import dev.pglock.RunOutcome;
 import dev.pglock.jdbc.ConnectionSource;
 import dev.pglock.jdbc.ConnectionSource.Lane;
 import dev.pglock.jdbc.JdbcTimeouts;
@@ -27,7 +24,6 @@ import java.sql.SQLException;
 import java.sql.Types;
 import java.time.Duration;
 import java.time.Instant;
-import java.time.OffsetDateTime;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -170,8 +166,8 @@ public final class LeaseStore implements LockStore {
             return new Verdict(
                     row.getString("answer"),
                     row.getObject("fence", Long.class),
-                    instant(row, "acquired_at"),
-                    instant(row, "expires_at"),
+                    LeaseRows.instant(row, "acquired_at"),
+                    LeaseRows.instant(row, "expires_at"),
                     row.getString("holder_label"),
                     left(row.getObject("seconds_left", Double.class)),
                     row.getBoolean("ours"));
@@ -250,7 +246,7 @@ public final class LeaseStore implements LockStore {
             List<RenewalAnswer> answers = new ArrayList<>(renewals.size());
             try (ResultSet row = statement.executeQuery()) {
                 while (row.next()) {
-                    Instant expiresAt = instant(row, "expires_at");
+                    Instant expiresAt = LeaseRows.instant(row, "expires_at");
                     RenewalAnswer.Result result = expiresAt != null
                             ? RenewalAnswer.Result.RENEWED
                             : row.getBoolean("still_mine") ? RenewalAnswer.Result.SKIPPED : RenewalAnswer.Result.LOST;
@@ -331,50 +327,12 @@ public final class LeaseStore implements LockStore {
     }
 
     private List<LockInfo> look(String what, @Nullable String name) {
-        return run(what, Lane.WORK, timeouts.work(), (connection, unanswered) -> {
-            try (PreparedStatement statement = connection.prepareStatement(sql(connection).find)) {
-                statement.setString(1, identity.namespace());
-                statement.setString(2, name);
-                List<LockInfo> found = new ArrayList<>();
-                try (ResultSet row = statement.executeQuery()) {
-                    while (row.next()) {
-                        found.add(info(row));
-                    }
-                }
-                return found;
-            }
-        });
-    }
-
-    private static LockInfo info(ResultSet row) throws SQLException {
-        return new LockInfo(
-                row.getString("name"),
-                LockStrategy.LEASE,
-                LockState.valueOf(row.getString("state")),
-                row.getString("holder_label"),
-                row.getLong("fence"),
-                instant(row, "acquired_at"),
-                instant(row, "until"),
-                row.getString("data"),
-                lastRun(row));
-    }
-
-    private static @Nullable LastRun lastRun(ResultSet row) throws SQLException {
-        Instant startedAt = instant(row, "last_started_at");
-        Instant finishedAt = instant(row, "last_finished_at");
-        RunOutcome outcome = outcome(row.getString("last_outcome"));
-        return startedAt == null || finishedAt == null || outcome == null
-                ? null
-                : new LastRun(
-                        row.getString("last_holder"), startedAt, finishedAt, outcome, row.getString("last_error"));
-    }
-
-    /** A later version may know more of them. */
-    private static @Nullable RunOutcome outcome(@Nullable String name) {
-        return Arrays.stream(RunOutcome.values())
-                .filter(outcome -> outcome.name().equals(name))
-                .findFirst()
-                .orElse(null);
+        return run(
+                what,
+                Lane.WORK,
+                timeouts.work(),
+                (connection, unanswered) ->
+                        new LeaseRows(sql(connection).table).read(connection, identity.namespace(), name));
     }
 
     // ---- operators and housekeeping
@@ -396,7 +354,7 @@ public final class LeaseStore implements LockStore {
     }
 
     @Override
-    public void sweep() {
+    public void tidyUp() {
         if (retention.isZero()) {
             return;
         }
@@ -457,14 +415,8 @@ public final class LeaseStore implements LockStore {
         return duration.toNanos() / 1e9;
     }
 
-    /** By way of the offset that comes with it: no time zone of JVM or session has a say. */
-    private static @Nullable Instant instant(ResultSet row, String column) throws SQLException {
-        OffsetDateTime time = row.getObject(column, OffsetDateTime.class);
-        return time == null ? null : time.toInstant();
-    }
-
     private static Instant requiredInstant(ResultSet row, String column) throws SQLException {
-        Instant instant = instant(row, column);
+        Instant instant = LeaseRows.instant(row, column);
         if (instant == null) {
             throw new SQLException("Column " + column + " must not be null");
         }

@@ -73,8 +73,12 @@ public record LeaseTable(@Nullable String schema, String name) {
         return schema != null;
     }
 
-    /** The name to be put into a statement. */
-    String sql() {
+    /**
+     * The name to be put into a statement.
+     *
+     * @return with its schema if that is known, quoted
+     */
+    public String sql() {
         return schema == null ? quote(name) : quote(schema) + "." + quote(name);
     }
 
@@ -83,8 +87,13 @@ public record LeaseTable(@Nullable String schema, String name) {
         return schema == null ? "the_schema" : quote(schema);
     }
 
-    /** Puts this name into a statement that is written for the default one. */
-    String in(String statement) {
+    /**
+     * Puts this name into a statement that is written for the default one.
+     *
+     * @param statement the statement
+     * @return the statement for this table
+     */
+    public String in(String statement) {
         return statement.replace(DEFAULT_NAME, sql());
     }
 

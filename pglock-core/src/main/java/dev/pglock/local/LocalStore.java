@@ -153,7 +153,7 @@ public final class LocalStore implements LockStore {
     }
 
     @Override
-    public void sweep() {
+    public void tidyUp() {
         space.atomically(rows -> rows.values().removeIf(row -> row.isForgettable(space.now(), RETENTION)));
     }
 

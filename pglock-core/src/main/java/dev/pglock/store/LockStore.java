@@ -6,6 +6,7 @@ import dev.pglock.LockStrategy;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * How locks are kept, for one replica. A store knows its namespace, its own holder id and label; it keeps no state of
@@ -83,8 +84,21 @@ public interface LockStore extends AutoCloseable {
      */
     boolean forceRelease(String name, boolean now);
 
-    /** Removes what nobody needs any more. Called now and then, never on the heartbeat's thread. */
-    default void sweep() {}
+    /**
+     * Does what is due by time: removes what nobody needs any more, gives back what was kept for its minimum hold, closes
+     * what has been idle for long. Called at the moments that it asked for, and now and then; never on the heartbeat's
+     * thread.
+     */
+    default void tidyUp() {}
+
+    /**
+     * When {@link #tidyUp} has something to do. Asked after each release; never blocks.
+     *
+     * @return how long from now; null: nothing in sight
+     */
+    default @Nullable Duration untilTidyUp() {
+        return null;
+    }
 
     /** Closes the connections. Releases nothing. */
     @Override

@@ -21,6 +21,8 @@ public record RenewalAnswer(
         /** Still ours, but somebody else has the row locked at the moment: ask again soon. */
         SKIPPED,
         /** The tenure is over, finally. */
-        LOST
+        LOST,
+        /** The session that carried the tenure has ended, and the tenure with it, finally. */
+        SESSION_ENDED
     }
 }

@@ -87,6 +87,16 @@ final class FaultyStore implements LockStore {
     }
 
     @Override
+    public void tidyUp() {
+        delegate.tidyUp();
+    }
+
+    @Override
+    public @Nullable Duration untilTidyUp() {
+        return delegate.untilTidyUp();
+    }
+
+    @Override
     public void close() {
         closed.incrementAndGet();
         delegate.close();

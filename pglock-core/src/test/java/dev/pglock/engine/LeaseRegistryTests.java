@@ -7,7 +7,7 @@ import java.time.Duration;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 
-class LeaseRegistryTests extends LockRegistryContract {
+class LeaseRegistryTests extends RowRegistryContract {
 
     private static LeaseStores stores;
 

@@ -6,7 +6,7 @@ import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import java.time.Duration;
 
-class LocalRegistryTests extends LockRegistryContract {
+class LocalRegistryTests extends RowRegistryContract {
 
     private final LocalSpace space = new LocalSpace();
 

@@ -189,10 +189,10 @@ class LeaseContentionTests {
                         stores.spec(database.url()),
                         LeaseStores.TABLE,
                         Duration.ZERO)
-                .sweep();
+                .tidyUp();
         assertThat(database.number("SELECT count(*) FROM pglock_lease")).isEqualTo(all.size());
 
-        sweeper.sweep();
+        sweeper.tidyUp();
 
         assertThat(database.text("SELECT string_agg(name, ', ' ORDER BY name) FROM pglock_lease"))
                 .isEqualTo("completed, data, held, hold, other namespace, paused, restored, young");

@@ -4,19 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.pglock.store.ClaimAnswer;
+import dev.pglock.store.Race;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.Concurrently;
 import dev.pglock.testing.TestDatabase;
 import java.time.Duration;
-import java.time.Instant;
 import java.util.Collections;
 import java.util.List;
-import java.util.Map;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ThreadLocalRandom;
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.RepeatedTest;
@@ -34,65 +28,14 @@ class LeaseRaceTests {
         stores.close();
     }
 
-    /** What is known of a name while it is held: by whom, and with which fence it was held before. */
-    private static final class Witness {
-
-        private final AtomicReference<String> holder = new AtomicReference<>();
-        private long lastFence;
-        private Instant lastAcquired = Instant.EPOCH;
-
-        void enter(String who, ClaimAnswer.Granted lock) {
-            assertThat(holder.getAndSet(who)).as("holder besides " + who).isNull();
-            assertThat(lock.fence()).isGreaterThan(lastFence);
-            assertThat(lock.acquiredAt()).isAfter(lastAcquired);
-            lastFence = lock.fence();
-            lastAcquired = lock.acquiredAt();
-        }
-
-        void leave(String who) {
-            assertThat(holder.getAndSet(null)).isEqualTo(who);
-        }
-    }
-
     @Test
     void twelveThreadsOnThreeReplicasNeverHoldOneOfFiveNamesTwice() throws Exception {
-        int threads = 12;
-        int attempts = 20_000 / threads;
-        List<String> names = IntStream.range(0, 5).mapToObj(i -> "name " + i).toList();
-        Map<String, Witness> witnesses = new ConcurrentHashMap<>();
-        names.forEach(name -> witnesses.put(name, new Witness()));
         List<LeaseStore> replicas =
                 IntStream.range(0, 3).mapToObj(this::replica).toList();
-        // The engine's part: a store is not asked for a name that its own process holds or asks for.
-        List<Set<String>> local =
-                List.of(ConcurrentHashMap.newKeySet(), ConcurrentHashMap.newKeySet(), ConcurrentHashMap.newKeySet());
-        AtomicInteger grants = new AtomicInteger();
 
-        Concurrently.run(threads, thread -> () -> {
-            int replica = thread % 3;
-            String who = "thread " + thread;
-            for (int i = 0; i < attempts; i++) {
-                String name = names.get(ThreadLocalRandom.current().nextInt(names.size()));
-                if (!local.get(replica).add(name)) {
-                    continue;
-                }
-                try {
-                    if (replicas.get(replica).claim(LeaseStores.claim(name, LONG))
-                            instanceof ClaimAnswer.Granted lock) {
-                        grants.incrementAndGet();
-                        witnesses.get(name).enter(who, lock);
-                        witnesses.get(name).leave(who);
-                        assertThat(replicas.get(replica).release(LeaseStores.release(name, lock)))
-                                .isTrue();
-                    }
-                } finally {
-                    local.get(replica).remove(name);
-                }
-            }
-            return null;
-        });
+        Race race = new Race(LeaseStores.NAMESPACE, LONG, 5).run(replicas, 12, 20_000);
 
-        assertThat(grants.get()).isGreaterThan(1000);
+        assertThat(race.grants()).isGreaterThan(1000);
         assertThat(database.number("SELECT count(*) FROM pglock_lease WHERE holder IS NULL"))
                 .isEqualTo(5);
     }

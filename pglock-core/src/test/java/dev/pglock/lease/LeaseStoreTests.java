@@ -1,12 +1,12 @@
 package dev.pglock.lease;
 
 import dev.pglock.store.LockStore;
-import dev.pglock.store.LockStoreContract;
+import dev.pglock.store.RowStoreContract;
 import dev.pglock.store.StoreIdentity;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 
-class LeaseStoreTests extends LockStoreContract {
+class LeaseStoreTests extends RowStoreContract {
 
     private static LeaseStores stores;
 

@@ -1,10 +1,10 @@
 package dev.pglock.local;
 
 import dev.pglock.store.LockStore;
-import dev.pglock.store.LockStoreContract;
+import dev.pglock.store.RowStoreContract;
 import dev.pglock.store.StoreIdentity;
 
-class LocalStoreTests extends LockStoreContract {
+class LocalStoreTests extends RowStoreContract {
 
     private final LocalSpace space = new LocalSpace();
 

@@ -1,12 +1,10 @@
 package dev.pglock.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.within;
 import static org.awaitility.Awaitility.await;
 
 import dev.pglock.Denial;
 import dev.pglock.DenialReason;
-import dev.pglock.LastRun;
 import dev.pglock.LockInfo;
 import dev.pglock.LockState;
 import dev.pglock.RunOutcome;
@@ -17,7 +15,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicReference;
-import org.assertj.core.data.TemporalUnitOffset;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -30,8 +27,7 @@ public abstract class LockStoreContract {
 
     protected static final Duration LEASE = Duration.ofSeconds(2);
     protected static final Duration SHORT = Duration.ofMillis(150);
-    private static final Duration BUDGET = Duration.ofSeconds(1);
-    private static final TemporalUnitOffset A_BIT = within(1, java.time.temporal.ChronoUnit.SECONDS);
+    protected static final Duration BUDGET = Duration.ofSeconds(1);
 
     protected final String namespace = "contract-" + UUID.randomUUID();
     private final List<LockStore> stores = new ArrayList<>();
@@ -66,19 +62,6 @@ public abstract class LockStoreContract {
 
         assertThat(granted.fence()).isPositive();
         assertThat(Duration.between(granted.acquiredAt(), granted.expiresAt())).isBetween(LEASE, LEASE.plusMillis(100));
-    }
-
-    @Test
-    void aDenialTellsWhoHoldsTheLockAndForHowLong() {
-        ClaimAnswer.Granted granted = granted(a, "job");
-
-        Denial denial = denied(b, "job");
-
-        assertThat(denial.reason()).isEqualTo(DenialReason.HELD);
-        assertThat(denial.name()).isEqualTo("job");
-        assertThat(denial.holder()).isEqualTo("A");
-        assertThat(denial.fence()).isEqualTo(granted.fence());
-        assertThat(denial.expiresIn()).isBetween(Duration.ofMillis(1), LEASE);
     }
 
     @Test
@@ -120,7 +103,7 @@ public abstract class LockStoreContract {
         ClaimAnswer.Granted second = granted(a, "job");
 
         assertThat(second.fence()).isGreaterThan(first.fence());
-        assertThat(denied(b, "job").fence()).isEqualTo(second.fence());
+        assertThat(denied(b, "job").holder()).isEqualTo("A");
         assertThat(release(a, "job", first)).isFalse();
         assertThat(release(a, "job", second)).isTrue();
     }
@@ -173,68 +156,10 @@ public abstract class LockStoreContract {
     // ---- renew
 
     @Test
-    void aRenewedTenureLastsLonger() {
-        ClaimAnswer.Granted granted = granted(a, "job");
-
-        RenewalAnswer answer = renew(a, "job", granted, LEASE.plusSeconds(5));
-
-        assertThat(answer.result()).isEqualTo(Result.RENEWED);
-        assertThat(answer.name()).isEqualTo("job");
-        assertThat(answer.fence()).isEqualTo(granted.fence());
-        assertThat(answer.expiresAt()).isAfterOrEqualTo(granted.expiresAt().plusSeconds(5));
-        assertThat(denied(b, "job").expiresIn()).isGreaterThan(LEASE);
-    }
-
-    @Test
-    void aRenewalNeverShortensATenure() {
-        ClaimAnswer.Granted granted = granted(a, "job");
-
-        assertThat(renew(a, "job", granted, SHORT).expiresAt()).isEqualTo(granted.expiresAt());
-    }
-
-    @Test
-    void oneRenewalAnswersForEachOfMany() {
-        ClaimAnswer.Granted first = granted(a, "first");
-        ClaimAnswer.Granted released = granted(a, "released");
-        release(a, "released", released);
-        ClaimAnswer.Granted expired = granted(a, claim("expired", SHORT));
-        awaitState("expired", LockState.EXPIRED);
-        ClaimAnswer.Granted second = granted(a, "second");
-
-        List<RenewalAnswer> answers = a.renew(
-                List.of(
-                        renewal("first", first.fence(), LEASE),
-                        renewal("released", released.fence(), LEASE),
-                        renewal("expired", expired.fence(), LEASE),
-                        renewal("never seen", 1, LEASE),
-                        renewal("second", second.fence(), LEASE.plusSeconds(7))),
-                BUDGET,
-                Caller.HEARTBEAT);
-
-        assertThat(answers)
-                .extracting(RenewalAnswer::name, RenewalAnswer::result)
-                .containsExactlyInAnyOrder(
-                        org.assertj.core.groups.Tuple.tuple("first", Result.RENEWED),
-                        org.assertj.core.groups.Tuple.tuple("released", Result.LOST),
-                        org.assertj.core.groups.Tuple.tuple("expired", Result.LOST),
-                        org.assertj.core.groups.Tuple.tuple("never seen", Result.LOST),
-                        org.assertj.core.groups.Tuple.tuple("second", Result.RENEWED));
-    }
-
-    @Test
-    void anExpiredTenureIsLostEvenIfNobodyHasTakenItOver() {
-        ClaimAnswer.Granted granted = granted(a, claim("job", SHORT));
-        awaitState("job", LockState.EXPIRED);
-
-        assertThat(renew(a, "job", granted, LEASE).result()).isEqualTo(Result.LOST);
-        assertThat(a.find("job")).map(LockInfo::state).contains(LockState.EXPIRED);
-    }
-
-    @Test
     void anotherReplicaCannotRenew() {
         ClaimAnswer.Granted granted = granted(a, "job");
 
-        assertThat(renew(b, "job", granted, LEASE).result()).isEqualTo(Result.LOST);
+        assertLost(renew(b, "job", granted, LEASE));
     }
 
     @Test
@@ -276,7 +201,7 @@ public abstract class LockStoreContract {
 
         assertThat(release(a, "job", late)).isFalse();
 
-        assertThat(a.find("job")).map(LockInfo::fence).contains(next.fence());
+        assertThat(b.find("job")).map(LockInfo::fence).contains(next.fence());
         assertThat(denied(store(namespace, "C"), "job").holder()).isEqualTo("B");
     }
 
@@ -295,15 +220,6 @@ public abstract class LockStoreContract {
         assertThat(release(a, "job", granted)).isTrue();
         assertThat(release(a, "job", granted)).isFalse();
         assertThat(release(a, "never seen", granted)).isFalse();
-    }
-
-    @Test
-    void anExpiredTenureThatNobodyTookIsStillReleased() {
-        ClaimAnswer.Granted granted = granted(a, claim("job", SHORT));
-        awaitState("job", LockState.EXPIRED);
-
-        assertThat(release(a, "job", granted)).isTrue();
-        assertThat(a.find("job")).map(LockInfo::state).contains(LockState.FREE);
     }
 
     @Test
@@ -357,23 +273,6 @@ public abstract class LockStoreContract {
         granted(b, versioned("1"));
     }
 
-    @Test
-    void theLastRunIsTold() {
-        ClaimAnswer.Granted granted = granted(a, "job");
-        assertThat(a.find("job").orElseThrow().lastRun()).isNull();
-
-        a.release(released("job", granted, RunOutcome.FAILED, "java.io.IOException", null, null));
-        granted(b, "job");
-
-        LastRun run = b.find("job").orElseThrow().lastRun();
-        assertThat(run).isNotNull();
-        assertThat(run.holder()).isEqualTo("A");
-        assertThat(run.startedAt()).isEqualTo(granted.acquiredAt());
-        assertThat(run.finishedAt()).isAfterOrEqualTo(granted.acquiredAt()).isCloseTo(granted.acquiredAt(), A_BIT);
-        assertThat(run.outcome()).isEqualTo(RunOutcome.FAILED);
-        assertThat(run.error()).isEqualTo("java.io.IOException");
-    }
-
     // ---- find
 
     @Test
@@ -382,53 +281,7 @@ public abstract class LockStoreContract {
         assertThat(a.findAll()).isEmpty();
     }
 
-    @Test
-    void findTellsTheState() {
-        ClaimAnswer.Granted granted = granted(a, "job");
-        LockInfo held = b.find("job").orElseThrow();
-        assertThat(held.state()).isEqualTo(LockState.HELD);
-        assertThat(held.strategy()).isEqualTo(b.strategy());
-        assertThat(held.holder()).isEqualTo("A");
-        assertThat(held.fence()).isEqualTo(granted.fence());
-        assertThat(held.acquiredAt()).isEqualTo(granted.acquiredAt());
-        assertThat(held.expiresAt()).isEqualTo(granted.expiresAt());
-
-        release(a, "job", granted);
-        LockInfo free = b.find("job").orElseThrow();
-        assertThat(free.state()).isEqualTo(LockState.FREE);
-        assertThat(free.holder()).isNull();
-        assertThat(free.expiresAt()).isNull();
-        assertThat(free.fence()).isEqualTo(granted.fence());
-
-        granted(a, claim("job", SHORT));
-        awaitState("job", LockState.EXPIRED);
-        assertThat(b.find("job").orElseThrow().holder()).isEqualTo("A");
-    }
-
-    @Test
-    void findAllTellsAllByName() {
-        granted(a, "b");
-        granted(b, "a");
-        granted(a, "c");
-
-        assertThat(a.findAll()).extracting(LockInfo::name).containsExactly("a", "b", "c");
-    }
-
     // ---- force
-
-    @Test
-    void aForcedReleaseKeepsOthersOutUntilTheHoldersTrustHasEnded() {
-        ClaimAnswer.Granted granted = granted(a, claim("job", Duration.ofMillis(600)));
-
-        assertThat(b.forceRelease("job", false)).isTrue();
-
-        assertThat(denied(b, "job").reason()).isEqualTo(DenialReason.HOLD);
-        assertThat(renew(a, "job", granted, LEASE).result()).isEqualTo(Result.LOST);
-        assertThat(release(a, "job", granted)).isFalse();
-        ClaimAnswer.Granted next = grantedInTheEnd(b, claim("job", LEASE));
-        assertThat(next.acquiredAt()).isAfterOrEqualTo(granted.expiresAt());
-        assertThat(next.fence()).isGreaterThan(granted.fence());
-    }
 
     @Test
     void aForcedReleaseAtOnceLetsOthersInAtOnce() {
@@ -438,7 +291,7 @@ public abstract class LockStoreContract {
 
         ClaimAnswer.Granted next = granted(b, "job");
         assertThat(next.fence()).isGreaterThan(granted.fence());
-        assertThat(renew(a, "job", granted, LEASE).result()).isEqualTo(Result.LOST);
+        assertLost(renew(a, "job", granted, LEASE));
         assertThat(release(a, "job", granted)).isFalse();
         assertThat(b.find("job")).map(LockInfo::holder).contains("B");
     }
@@ -449,10 +302,32 @@ public abstract class LockStoreContract {
 
         release(a, "job", granted(a, "job"));
         assertThat(a.forceRelease("job", false)).isFalse();
+    }
 
-        granted(a, claim("job", SHORT));
-        awaitState("job", LockState.EXPIRED);
-        assertThat(a.forceRelease("job", false)).isFalse();
+    @Test
+    void aDenialTellsWhoHoldsTheLock() {
+        granted(a, "job");
+
+        Denial denial = denied(b, "job");
+
+        assertThat(denial.reason()).isEqualTo(DenialReason.HELD);
+        assertThat(denial.name()).isEqualTo("job");
+        assertThat(denial.holder()).isEqualTo("A");
+    }
+
+    @Test
+    void findTellsWhoHoldsIt() {
+        ClaimAnswer.Granted granted = granted(a, "job");
+        LockInfo seen = b.find("job").orElseThrow();
+        assertThat(seen.state()).isEqualTo(LockState.HELD);
+        assertThat(seen.strategy()).isEqualTo(b.strategy());
+        assertThat(seen.holder()).isEqualTo("A");
+        LockInfo own = a.find("job").orElseThrow();
+        assertThat(own.fence()).isEqualTo(granted.fence());
+        assertThat(own.acquiredAt()).isEqualTo(granted.acquiredAt());
+
+        release(a, "job", granted);
+        assertThat(b.find("job").stream()).allMatch(free -> free.state() == LockState.FREE && free.holder() == null);
     }
 
     @Test
@@ -461,7 +336,7 @@ public abstract class LockStoreContract {
         ClaimAnswer.Granted done = granted(a, new Claim("done", key("done"), LEASE, "1", null));
         a.release(released("done", done, RunOutcome.SUCCEEDED, null, null, "1"));
 
-        a.sweep();
+        a.tidyUp();
 
         assertThat(a.findAll()).extracting(LockInfo::name).containsExactly("done", "held");
     }
@@ -546,11 +421,15 @@ public abstract class LockStoreContract {
         return new Release(name, key(name), granted.fence(), outcome, error, minHold, completed);
     }
 
+    private static void assertLost(RenewalAnswer answer) {
+        assertThat(answer.result()).isIn(Result.LOST, Result.SESSION_ENDED);
+    }
+
     private @Nullable String data(String name) {
         return a.find(name).orElseThrow().data();
     }
 
-    private void awaitState(String name, LockState state) {
+    protected final void awaitState(String name, LockState state) {
         await().pollInterval(Duration.ofMillis(10))
                 .until(() -> a.find(name).orElseThrow().state() == state);
     }

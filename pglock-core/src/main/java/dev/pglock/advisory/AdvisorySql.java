@@ -1,0 +1,177 @@
+package dev.pglock.advisory;
+
+import dev.pglock.lease.LeaseTable;
+
+/**
+ * The statements of the advisory strategy, whole. They are written for the lease table's default name; the only thing
+ * that is ever put in is another one.
+ *
+ * <p>A claim is two statements in one message: the row is looked at before the key is taken, and once more by a statement
+ * of its own, because the snapshot of the one that took it is older than its grant. Whether the key was got travels from
+ * the first to the second in a setting of the session. Nothing is taken on a session other than the one that the claim is
+ * meant for, which a pooler may have put in its place; nothing is written, and no transaction id drawn, unless the key was
+ * got; and only when it was not is asked who has it.
+ */
+final class AdvisorySql {
+
+    /** Claims where the table exists. Two results. */
+    private static final String CLAIM_WITH_ROW = """
+            WITH ask AS (
+              SELECT ?::int AS pid, ?::bigint AS key, ?::text AS namespace, ?::text AS name, ?::text AS version
+            ), seen AS (
+              SELECT l.fence, l.holder_label, l.expires_at, l.hold_until,
+                     CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
+                          WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'HELD'
+                          WHEN l.hold_until > clock_timestamp() THEN 'HOLD'
+                          WHEN ask.version = ANY (l.completed) THEN 'DONE' END AS reason
+              FROM pglock_lease l JOIN ask USING (namespace, name)
+            )
+            SELECT ask.pid = pg_backend_pid() AS same_session,
+                   set_config('pglock.got', CASE WHEN ask.pid = pg_backend_pid() AND seen.reason IS NULL
+                                                 THEN pg_try_advisory_lock(ask.key)::text ELSE 'false' END, false) AS got,
+                   seen.reason, seen.fence, seen.holder_label,
+                   extract(epoch FROM CASE seen.reason WHEN 'HELD' THEN seen.expires_at
+                                                       WHEN 'HOLD' THEN seen.hold_until END - clock_timestamp())::float8
+                     AS seconds_left
+            FROM ask LEFT JOIN seen ON true;
+            WITH ask AS (
+              SELECT ?::bigint AS key, ?::text AS namespace, ?::text AS name, ?::text AS version
+            ), again AS (
+              SELECT l.fence, l.data IS NOT NULL AS has_data,
+                     CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
+                          WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'HELD'
+                          WHEN l.hold_until > clock_timestamp() THEN 'HOLD'
+                          WHEN ask.version = ANY (l.completed) THEN 'DONE' END AS reason
+              FROM pglock_lease l JOIN ask USING (namespace, name)
+            ), holder AS (
+              SELECT l.pid, a.application_name
+              FROM pg_locks l JOIN ask ON (l.classid::bigint << 32) | l.objid::bigint = ask.key
+                   LEFT JOIN pg_stat_activity a USING (pid)
+              WHERE current_setting('pglock.got') = 'false' AND l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
+                AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+              LIMIT 1
+            )
+            SELECT clock_timestamp() AS now, again.reason, true AS table_there, again.fence AS row_fence,
+                   coalesce(again.has_data, false) AS has_data, holder.pid AS holder_pid, holder.application_name AS holder,
+                   CASE WHEN current_setting('pglock.got') = 'true' AND again.reason IS NULL
+                        THEN greatest(again.fence + 1, pg_current_xact_id()::text::bigint) END AS fence,
+                   CASE WHEN current_setting('pglock.got') = 'true'
+                        THEN set_config('idle_session_timeout', ?::text, false) END AS watched
+            FROM ask LEFT JOIN again ON true LEFT JOIN holder ON true
+            """;
+
+    /** Claims where the table does not exist, and says if it has come into being. Two results of the same form. */
+    static final String CLAIM_WITHOUT_ROW = """
+            WITH ask AS (
+              SELECT ?::int AS pid, ?::bigint AS key
+            )
+            SELECT ask.pid = pg_backend_pid() AS same_session,
+                   set_config('pglock.got', CASE WHEN ask.pid = pg_backend_pid()
+                                                 THEN pg_try_advisory_lock(ask.key)::text ELSE 'false' END, false) AS got,
+                   NULL::text AS reason, NULL::bigint AS fence, NULL::text AS holder_label, NULL::float8 AS seconds_left
+            FROM ask;
+            WITH ask AS (
+              SELECT ?::bigint AS key, ?::text AS lease_table
+            ), holder AS (
+              SELECT l.pid, a.application_name
+              FROM pg_locks l JOIN ask ON (l.classid::bigint << 32) | l.objid::bigint = ask.key
+                   LEFT JOIN pg_stat_activity a USING (pid)
+              WHERE current_setting('pglock.got') = 'false' AND l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
+                AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+              LIMIT 1
+            )
+            SELECT clock_timestamp() AS now, NULL::text AS reason, to_regclass(ask.lease_table) IS NOT NULL AS table_there,
+                   NULL::bigint AS row_fence, false AS has_data, holder.pid AS holder_pid, holder.application_name AS holder,
+                   CASE WHEN current_setting('pglock.got') = 'true' THEN pg_current_xact_id()::text::bigint END AS fence,
+                   CASE WHEN current_setting('pglock.got') = 'true'
+                        THEN set_config('idle_session_timeout', ?::text, false) END AS watched
+            FROM ask LEFT JOIN holder ON true
+            """;
+
+    /** What this session still holds; its answer is the heartbeat. Only the 64-bit key space, only this database. */
+    static final String STILL_HELD = """
+            SELECT clock_timestamp() AS now, pg_is_in_recovery() AS standby,
+                   ARRAY(SELECT (l.classid::bigint << 32) | l.objid::bigint
+                         FROM pg_locks l
+                         WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.pid = pg_backend_pid()
+                           AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) AS keys
+            """;
+
+    /** Gives a key back, false = it was not held, and sets how long the session may be silent from now on. */
+    static final String UNLOCK = """
+            SELECT pg_advisory_unlock(?::bigint) AS unlocked, set_config('idle_session_timeout', ?::text, false) AS watched
+            """;
+
+    /** Gives nothing back; sets how long the session may be silent from now on. */
+    static final String WATCH = """
+            SELECT set_config('idle_session_timeout', ?::text, false) AS watched
+            """;
+
+    static final String TABLE_EXISTS = """
+            SELECT to_regclass(?::text) IS NOT NULL AS table_there
+            """;
+
+    /**
+     * Remembers in the row, under the key that is still held. A row that does not exist is made: never held by anybody,
+     * with our fence. Fences never go down.
+     */
+    private static final String REMEMBER = """
+            INSERT INTO pglock_lease AS l (namespace, name, fence, acquired_at, expires_at, released_at, data)
+            SELECT ask.namespace, ask.name, ask.fence, ask.acquired_at,
+                   greatest(clock_timestamp(), ask.acquired_at + interval '1 microsecond'), clock_timestamp(), ask.data
+            FROM (SELECT ?::text AS namespace, ?::text AS name, ?::bigint AS fence, ?::timestamptz AS acquired_at,
+                         ?::text AS data) AS ask
+            ON CONFLICT (namespace, name) DO UPDATE
+            SET fence = greatest(l.fence, excluded.fence), acquired_at = excluded.acquired_at,
+                expires_at = excluded.expires_at, released_at = excluded.released_at, holder = NULL, holder_label = NULL,
+                hold_until = NULL, data = CASE WHEN ?::boolean THEN excluded.data ELSE l.data END
+            """;
+
+    /** The end of a tenure that must be remembered, after {@link #REMEMBER}. */
+    private static final String REMEMBER_END = """
+            UPDATE pglock_lease l
+            SET released_at = clock_timestamp(), hold_until = l.acquired_at + make_interval(secs => ask.min_hold),
+                completed = CASE WHEN ask.completed IS NULL OR ask.completed = ANY (l.completed) THEN l.completed
+                                 ELSE l.completed || ask.completed END,
+                last_fence = l.fence, last_holder = ask.label, last_started_at = l.acquired_at,
+                last_finished_at = clock_timestamp(), last_outcome = ask.outcome, last_error = ask.error
+            FROM (SELECT ?::text AS namespace, ?::text AS name, ?::float8 AS min_hold, ?::text AS completed,
+                         ?::text AS label, ?::text AS outcome, ?::text AS error) AS ask
+            WHERE l.namespace = ask.namespace AND l.name = ask.name
+            """;
+
+    /**
+     * Who holds keys in this database, by reading only: whoever holds that one, or with NULL all sessions whose application
+     * name begins so. A session of ours is known by that name.
+     */
+    static final String HOLDERS = """
+            SELECT (l.classid::bigint << 32) | l.objid::bigint AS key, l.pid, a.application_name, a.backend_start
+            FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
+            WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.mode = 'ExclusiveLock'
+              AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+              AND coalesce((l.classid::bigint << 32) | l.objid::bigint = ?::bigint, starts_with(a.application_name, ?::text))
+            """;
+
+    /** Which keys a session holds. */
+    static final String HELD_BY = """
+            SELECT (l.classid::bigint << 32) | l.objid::bigint AS key
+            FROM pg_locks l
+            WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.pid = ?::int
+              AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+            """;
+
+    /** Ends a session and waits until it has ended. */
+    static final String TERMINATE = """
+            SELECT pg_terminate_backend(?::int, 1000) AS ended
+            """;
+
+    final String claimWithRow;
+    final String remember;
+    final String rememberEnd;
+
+    AdvisorySql(LeaseTable table) {
+        claimWithRow = table.in(CLAIM_WITH_ROW);
+        remember = table.in(REMEMBER);
+        rememberEnd = table.in(REMEMBER_END);
+    }
+}

@@ -1,0 +1,50 @@
+package dev.pglock.advisory;
+
+import java.time.Duration;
+import java.time.Instant;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A key that a lock session holds.
+ *
+ * @param name the lock's name
+ * @param fence the tenure's fence
+ * @param acquiredAt the server's time of the grant
+ * @param grantedAt {@link System#nanoTime()} when the grant was known here
+ * @param keptUntil {@link System#nanoTime()} until which the key is kept although its tenure has ended; null while that
+ *     lasts
+ */
+record Held(
+        String name,
+        long fence,
+        Instant acquiredAt,
+        long grantedAt,
+        @Nullable Long keptUntil) {
+
+    static Held granted(String name, long fence, Instant acquiredAt) {
+        return new Held(name, fence, acquiredAt, System.nanoTime(), null);
+    }
+
+    /** The tenure has ended; its minimum hold has not. */
+    Held keptFor(Duration minHold) {
+        return new Held(name, fence, acquiredAt, grantedAt, grantedAt + minHold.toNanos());
+    }
+
+    /** The tenure has ended, and the key is to be given back as soon as that works. */
+    Held over() {
+        return new Held(name, fence, acquiredAt, grantedAt, System.nanoTime());
+    }
+
+    boolean isKept() {
+        return keptUntil != null;
+    }
+
+    /** How long it is kept from now; zero when it is to be given back. */
+    Duration left(long now) {
+        return keptUntil == null ? Duration.ZERO : Duration.ofNanos(Math.max(0, keptUntil - now));
+    }
+
+    boolean isOver(long now) {
+        return keptUntil != null && now - keptUntil >= 0;
+    }
+}

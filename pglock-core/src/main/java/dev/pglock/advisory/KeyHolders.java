@@ -1,0 +1,236 @@
+package dev.pglock.advisory;
+
+import dev.pglock.Denial;
+import dev.pglock.DenialReason;
+import dev.pglock.LockInfo;
+import dev.pglock.LockState;
+import dev.pglock.LockStorageException;
+import dev.pglock.LockStrategy;
+import dev.pglock.jdbc.ConnectionSource;
+import dev.pglock.jdbc.SessionSettings;
+import dev.pglock.jdbc.SqlStates;
+import dev.pglock.jdbc.SqlWork;
+import dev.pglock.lease.LeaseRows;
+import dev.pglock.store.KeyDerivation;
+import dev.pglock.store.StoreIdentity;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Types;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Who holds keys, seen from outside: the server's lock table, joined with what the rows say. A key tells no name: known
+ * are the names that have a row, and those that this replica holds.
+ */
+final class KeyHolders {
+
+    private static final Logger log = LoggerFactory.getLogger(KeyHolders.class);
+
+    private final ConnectionSource reads;
+    private final StoreIdentity identity;
+    private final KeyDerivation keys;
+    private final AdvisorySettings settings;
+    private final LeaseRows rows;
+
+    /** How the application names of this namespace's sessions begin. */
+    private final String prefix;
+
+    KeyHolders(ConnectionSource reads, StoreIdentity identity, KeyDerivation keys, AdvisorySettings settings) {
+        this.reads = reads;
+        this.identity = identity;
+        this.keys = keys;
+        this.settings = settings;
+        this.rows = new LeaseRows(settings.table());
+        this.prefix = SessionSettings.of(identity.namespace(), "", settings.timeouts())
+                .applicationName();
+    }
+
+    /** A session that holds a key. */
+    private record Holder(int pid, @Nullable String application) {}
+
+    // ---- for a claim
+
+    /** Why a key was not to be had: by the columns {@code holder_pid} and {@code holder}. */
+    Denial denial(String name, ResultSet row) throws SQLException {
+        Integer pid = row.getObject("holder_pid", Integer.class);
+        if (pid == null) {
+            return Denial.of(name, DenialReason.KEY_BUSY);
+        }
+        Holder holder = new Holder(pid, row.getString("holder"));
+        return new Denial(
+                name, isOurs(holder) ? DenialReason.HELD : DenialReason.KEY_BUSY, describe(holder), null, null);
+    }
+
+    private boolean isOurs(Holder holder) {
+        return holder.application() != null && holder.application().startsWith(prefix);
+    }
+
+    private String describe(Holder holder) {
+        return holder.application() != null && isOurs(holder)
+                ? holder.application().substring(prefix.length())
+                : "session " + holder.pid() + " (" + holder.application() + ")";
+    }
+
+    // ---- looking
+
+    Optional<LockInfo> find(String name, Map<Long, Held> own) {
+        long key = keys.key(identity.namespace(), name);
+        return run("Lock '" + name + "' could not be looked up", (connection, unanswered) -> {
+            Holder holder = holders(connection, key).get(key);
+            LockInfo row = rows(connection, name).stream().findFirst().orElse(null);
+            return Optional.ofNullable(holder == null ? row : held(name, holder, own.get(key), row));
+        });
+    }
+
+    List<LockInfo> findAll(Map<Long, Held> own) {
+        return run("The advisory locks could not be looked up", (connection, unanswered) -> {
+            Map<Long, Holder> holders = holders(connection, null);
+            Map<String, LockInfo> found = new TreeMap<>();
+            Map<Long, String> names = new HashMap<>();
+            own.forEach((key, tenure) -> names.put(key, tenure.name()));
+            for (LockInfo row : rows(connection, null)) {
+                found.put(row.name(), row);
+                names.put(keys.key(identity.namespace(), row.name()), row.name());
+            }
+            holders.forEach((key, holder) -> {
+                String name = names.getOrDefault(key, nameless(key));
+                found.put(name, held(name, holder, own.get(key), found.get(name)));
+            });
+            return List.copyOf(found.values());
+        });
+    }
+
+    private static String nameless(long key) {
+        return "key " + key;
+    }
+
+    /** Without the table there are no rows, and nothing is remembered. */
+    private List<LockInfo> rows(Connection connection, @Nullable String name) throws SQLException {
+        try {
+            return rows.read(connection, identity.namespace(), name).stream()
+                    .map(KeyHolders::withoutTenure)
+                    .toList();
+        } catch (SQLException e) {
+            if (SqlStates.kindOf(e) == SqlStates.Kind.MISSING_TABLE) {
+                return List.of();
+            }
+            throw e;
+        }
+    }
+
+    /** A row that no lease holds is one of ours. */
+    private static LockInfo withoutTenure(LockInfo row) {
+        return row.state() == LockState.HELD
+                ? row
+                : new LockInfo(
+                        row.name(),
+                        LockStrategy.ADVISORY,
+                        row.state(),
+                        row.holder(),
+                        row.fence(),
+                        row.acquiredAt(),
+                        row.expiresAt(),
+                        row.data(),
+                        row.lastRun());
+    }
+
+    private LockInfo held(String name, Holder holder, @Nullable Held own, @Nullable LockInfo row) {
+        if (own != null && own.isKept()) {
+            return new LockInfo(
+                    name, LockStrategy.ADVISORY, LockState.HOLD, null, own.fence(), own.acquiredAt(), null, null, null);
+        }
+        return new LockInfo(
+                name,
+                LockStrategy.ADVISORY,
+                LockState.HELD,
+                describe(holder),
+                own == null ? null : own.fence(),
+                own == null ? null : own.acquiredAt(),
+                null,
+                row == null ? null : row.data(),
+                row == null ? null : row.lastRun());
+    }
+
+    /** Whoever holds that key, or null: all sessions of the namespace. */
+    private Map<Long, Holder> holders(Connection connection, @Nullable Long key) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.HOLDERS)) {
+            statement.setObject(1, key, Types.BIGINT);
+            statement.setString(2, prefix);
+            Map<Long, Holder> holders = new HashMap<>();
+            try (ResultSet row = statement.executeQuery()) {
+                while (row.next()) {
+                    holders.put(row.getLong("key"), new Holder(row.getInt("pid"), row.getString("application_name")));
+                }
+            }
+            return holders;
+        }
+    }
+
+    // ---- operators
+
+    boolean forceRelease(String name, boolean now, Map<Long, Held> own) {
+        long key = keys.key(identity.namespace(), name);
+        return run("Lock '" + name + "' could not be released by force", (connection, unanswered) -> {
+            Holder holder = holders(connection, key).get(key);
+            if (holder == null) {
+                return false;
+            }
+            List<String> all = locksOn(connection, holder, own);
+            if (!now) {
+                throw new LockStorageException(
+                        "Advisory lock '" + name + "' is held by " + describe(holder)
+                                + " and can only be released by force at"
+                                + " once (now), because that ends the whole session and with it: " + all,
+                        null);
+            }
+            log.warn(
+                    "Session {} of {} is ended by force, and with it its locks: {}",
+                    holder.pid(),
+                    describe(holder),
+                    all);
+            try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.TERMINATE)) {
+                statement.setInt(1, holder.pid());
+                try (ResultSet row = statement.executeQuery()) {
+                    return row.next() && row.getBoolean("ended");
+                }
+            }
+        });
+    }
+
+    private List<String> locksOn(Connection connection, Holder holder, Map<Long, Held> own) throws SQLException {
+        Map<Long, String> names = new HashMap<>();
+        for (LockInfo row : rows(connection, null)) {
+            names.put(keys.key(identity.namespace(), row.name()), row.name());
+        }
+        own.forEach((key, tenure) -> names.put(key, tenure.name()));
+        try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.HELD_BY)) {
+            statement.setInt(1, holder.pid());
+            List<String> all = new ArrayList<>();
+            try (ResultSet row = statement.executeQuery()) {
+                while (row.next()) {
+                    long key = row.getLong("key");
+                    all.add(names.getOrDefault(key, nameless(key)));
+                }
+            }
+            return all;
+        }
+    }
+
+    private <T> T run(String what, SqlWork<T> work) {
+        try {
+            return reads.run(ConnectionSource.Lane.WORK, settings.timeouts().work(), work);
+        } catch (SQLException e) {
+            throw new LockStorageException(what + ": " + e.getMessage(), e);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+package dev.pglock.advisory;
+
+import dev.pglock.jdbc.SqlStates;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.SQLTimeoutException;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * A session that carries advisory locks. Statements take turns on it, in order. When it ends, for whatever reason,
+ * everything it held is lost, finally; a new one is a new session with nothing.
+ *
+ * <pre>
+ *   OPEN ──close──► CLOSING ──last key given back──► ENDED
+ *    └── I/O error, class 08, 57P0x, standby ──────────►┘
+ * </pre>
+ */
+final class LockSession {
+
+    private static final Logger log = LoggerFactory.getLogger(LockSession.class);
+    private static final String NO_LIMIT = "0";
+
+    private enum Phase {
+        OPEN,
+        CLOSING,
+        ENDED
+    }
+
+    private final Connection connection;
+    private final int pid;
+    private final Duration lease;
+    private final ReentrantLock turn = new ReentrantLock(true);
+
+    /** By key. Changed only by whoever has the turn, read by anybody. */
+    private final Map<Long, Held> held = new ConcurrentHashMap<>();
+
+    private volatile Phase phase = Phase.OPEN;
+    private volatile long usedAt = System.nanoTime();
+
+    /**
+     * Takes over a connection.
+     *
+     * @param pid its server process
+     * @param lease how long the server lets it be silent while a tenure lasts
+     */
+    LockSession(Connection connection, int pid, Duration lease) {
+        this.connection = connection;
+        this.pid = pid;
+        this.lease = lease;
+    }
+
+    /** Work on the session. */
+    @FunctionalInterface
+    interface Work<T extends @Nullable Object> {
+
+        T on(Connection connection) throws SQLException;
+    }
+
+    int pid() {
+        return pid;
+    }
+
+    /**
+     * Does work in turn. The caller's interrupt neither stops it nor gets lost. An I/O error or the end of the session ends
+     * it here as well; any other error leaves it, and all that it holds, as it was.
+     */
+    <T extends @Nullable Object> T ask(Duration budget, Work<T> work) throws SQLException {
+        long until = System.nanoTime() + budget.toNanos();
+        boolean interrupted = Thread.interrupted();
+        try {
+            interrupted |= awaitTurn(until);
+            try {
+                return askInTurn(until, work);
+            } finally {
+                turn.unlock();
+            }
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    /** Returns whether it was interrupted meanwhile. */
+    private boolean awaitTurn(long until) throws SQLException {
+        boolean interrupted = false;
+        while (true) {
+            try {
+                if (turn.tryLock(Math.max(0, until - System.nanoTime()), TimeUnit.NANOSECONDS)) {
+                    return interrupted;
+                }
+                if (interrupted) {
+                    Thread.currentThread().interrupt();
+                }
+                throw new SQLTimeoutException("The lock session was busy for too long");
+            } catch (InterruptedException e) {
+                interrupted = true;
+            }
+        }
+    }
+
+    private <T extends @Nullable Object> T askInTurn(long until, Work<T> work) throws SQLException {
+        if (hasEnded()) {
+            throw new SQLException("The lock session has ended", "08003");
+        }
+        try {
+            long millis = TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime());
+            connection.setNetworkTimeout(Runnable::run, (int) Math.max(1, Math.min(Integer.MAX_VALUE, millis)));
+            return work.on(connection);
+        } catch (SQLException e) {
+            SqlStates.Kind kind = SqlStates.kindOf(e);
+            if (kind == SqlStates.Kind.BROKEN || kind == SqlStates.Kind.READ_ONLY || connection.isClosed()) {
+                end();
+            }
+            throw e;
+        }
+    }
+
+    // ---- what it holds; to be changed in turn only
+
+    @Nullable
+    Held held(long key) {
+        return held.get(key);
+    }
+
+    /** What the session holds, by key, as of now. */
+    Map<Long, Held> holdings() {
+        return Map.copyOf(held);
+    }
+
+    int size() {
+        return held.size();
+    }
+
+    void put(long key, Held tenure) {
+        held.put(key, tenure);
+    }
+
+    void forget(long key) {
+        held.remove(key);
+    }
+
+    /** Gives a key back. False: it was not held any more. */
+    boolean unlock(long key) throws SQLException {
+        Held tenure = held.remove(key);
+        boolean done = false;
+        try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.UNLOCK)) {
+            statement.setLong(1, key);
+            statement.setString(2, greatestSilence());
+            try (ResultSet row = statement.executeQuery()) {
+                boolean unlocked = row.next() && row.getBoolean("unlocked");
+                done = true;
+                return unlocked;
+            }
+        } finally {
+            if (!done && tenure != null) {
+                held.put(key, tenure.over());
+            }
+            endIfClosing();
+        }
+    }
+
+    /** Keeps a key whose tenure has ended for the rest of its minimum hold. */
+    void keep(long key, Held kept) throws SQLException {
+        held.put(key, kept);
+        try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.WATCH)) {
+            statement.setString(1, greatestSilence());
+            boolean ignored = statement.execute();
+        }
+    }
+
+    /** Gives back what need not be kept any more. */
+    void unlockWhatIsOver() throws SQLException {
+        long now = System.nanoTime();
+        List<Long> over = held.entrySet().stream()
+                .filter(entry -> entry.getValue().isOver(now))
+                .map(Map.Entry::getKey)
+                .toList();
+        for (Long key : over) {
+            boolean ignored = unlock(key);
+        }
+    }
+
+    /** How long the server lets the session be silent when it has been granted something. */
+    String leaseMillis() {
+        return Long.toString(lease.toMillis());
+    }
+
+    /**
+     * The same for what it holds now: the lease while a tenure lasts, because heartbeats come; without one nobody speaks
+     * until the last minimum hold is over; and a session that holds nothing is in nobody's way.
+     */
+    private String greatestSilence() {
+        long now = System.nanoTime();
+        if (held.isEmpty()) {
+            return NO_LIMIT;
+        }
+        if (held.values().stream().anyMatch(tenure -> !tenure.isKept())) {
+            return leaseMillis();
+        }
+        Duration longest = held.values().stream()
+                .map(tenure -> tenure.left(now))
+                .max(Duration::compareTo)
+                .orElse(Duration.ZERO);
+        return Long.toString(lease.plus(longest).toMillis());
+    }
+
+    // ---- its end
+
+    void touch() {
+        usedAt = System.nanoTime();
+    }
+
+    boolean hasEnded() {
+        return phase == Phase.ENDED;
+    }
+
+    /** Ends the session, and with it everything it holds. Never blocks for the server. */
+    void end() {
+        phase = Phase.ENDED;
+        try {
+            connection.abort(Runnable::run);
+        } catch (SQLException e) {
+            log.debug("A lock session could not be closed properly", e);
+        }
+    }
+
+    /** Closes the session if it holds nothing and nobody has claimed or held anything for that long. */
+    void closeIfIdle(Duration idle) {
+        if (turn.tryLock()) {
+            try {
+                if (held.isEmpty() && System.nanoTime() - usedAt >= idle.toNanos()) {
+                    close();
+                }
+            } finally {
+                turn.unlock();
+            }
+        }
+    }
+
+    /**
+     * Closes the session as soon as it holds nothing. The body under a lock may still run: until it has given its lock back
+     * the session stays, silent, and the server ends it when it has been silent for the lease.
+     */
+    void close() {
+        if (phase == Phase.OPEN) {
+            phase = Phase.CLOSING;
+        }
+        endIfClosing();
+    }
+
+    private void endIfClosing() {
+        if (phase != Phase.CLOSING || !held.isEmpty()) {
+            return;
+        }
+        phase = Phase.ENDED;
+        try {
+            connection.close();
+        } catch (SQLException e) {
+            log.debug("A lock session could not be closed properly", e);
+        }
+    }
+}

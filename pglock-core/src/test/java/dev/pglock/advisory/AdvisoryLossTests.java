@@ -1,0 +1,301 @@
+package dev.pglock.advisory;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.awaitility.Awaitility.await;
+
+import dev.pglock.LockHandle;
+import dev.pglock.LockListener;
+import dev.pglock.LockRequest;
+import dev.pglock.LockStorageException;
+import dev.pglock.LockStrategy;
+import dev.pglock.LossReason;
+import dev.pglock.RunOutcome;
+import dev.pglock.engine.EngineSettings;
+import dev.pglock.engine.LockEngine;
+import dev.pglock.store.Claim;
+import dev.pglock.store.ClaimAnswer;
+import dev.pglock.store.KeyDerivation;
+import dev.pglock.store.LockStore.Caller;
+import dev.pglock.store.Release;
+import dev.pglock.store.Renewal;
+import dev.pglock.store.RenewalAnswer.Result;
+import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.TcpProxy;
+import dev.pglock.testing.TestDatabase;
+import java.sql.Connection;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.RepeatedTest;
+import org.junit.jupiter.api.Test;
+
+/** Sessions that end, answers that get lost, keys that are gone, processes that stand still or die. */
+class AdvisoryLossTests {
+
+    private static final Duration LEASE = AdvisoryStores.LEASE;
+    private static final Duration HEARTBEAT = Duration.ofMillis(300);
+    private static final String NAMESPACE = "loss";
+
+    private final AdvisoryStores stores = AdvisoryStores.withTable();
+    private final TestDatabase database = stores.database();
+    private final TcpProxy wire = TcpProxy.to(database.server());
+    private final ConcurrentLinkedQueue<LossReason> losses = new ConcurrentLinkedQueue<>();
+    private final List<LockEngine> engines = new ArrayList<>();
+
+    @AfterEach
+    void close() throws Exception {
+        engines.forEach(LockEngine::close);
+        stores.close();
+        wire.close();
+    }
+
+    private AdvisoryStore store(String label) {
+        return stores.store(StoreIdentity.random(NAMESPACE, label));
+    }
+
+    private AdvisoryStore storeOnTheWire() {
+        return stores.store(StoreIdentity.random(NAMESPACE, "A"), wire);
+    }
+
+    private LockEngine engine(AdvisoryStore store, String label) {
+        LockEngine engine = LockEngine.builder(EngineSettings.defaults(NAMESPACE, label, LockStrategy.ADVISORY)
+                        .withLease(LEASE, HEARTBEAT))
+                .store(store)
+                .listener(new LockListener() {
+                    @Override
+                    public void lost(LockHandle lock, LossReason reason) {
+                        losses.add(reason);
+                    }
+                })
+                .build();
+        engines.add(engine);
+        return engine;
+    }
+
+    private static Claim claim(String name) {
+        return new Claim(name, key(name), LEASE, null, null);
+    }
+
+    private static long key(String name) {
+        return KeyDerivation.SHA256.key(NAMESPACE, name);
+    }
+
+    private static ClaimAnswer.Granted granted(ClaimAnswer answer) {
+        assertThat(answer).isInstanceOf(ClaimAnswer.Granted.class);
+        return (ClaimAnswer.Granted) answer;
+    }
+
+    private static Release release(String name, ClaimAnswer.Granted lock) {
+        return new Release(name, key(name), lock.fence(), RunOutcome.SUCCEEDED, null, null, null);
+    }
+
+    private static Result renewed(AdvisoryStore store, String name, ClaimAnswer.Granted lock) {
+        return store.renew(
+                        List.of(new Renewal(name, lock.fence(), LEASE, null)), Duration.ofSeconds(1), Caller.HEARTBEAT)
+                .get(0)
+                .result();
+    }
+
+    private LockHandle taken(LockEngine engine, String name) {
+        return engine.tryAcquire(LockRequest.of(name)).orElseThrow();
+    }
+
+    @RepeatedTest(5)
+    void whenItsSessionIsTerminatedAllLocksAreLostWithinAHeartbeatAndNoneComesBack() throws Exception {
+        LockEngine a = engine(store("A"), "A");
+        LockEngine b = engine(store("B"), "B");
+        CountDownLatch callbacks = new CountDownLatch(20);
+        List<LockHandle> locks = new ArrayList<>();
+        for (int i = 0; i < 20; i++) {
+            LockHandle lock = taken(a, "name " + i);
+            lock.onLost(callbacks::countDown);
+            locks.add(lock);
+        }
+
+        assertThat(database.terminate("pglock:" + NAMESPACE + ":A")).isPositive();
+
+        assertThat(callbacks.await(HEARTBEAT.toMillis() + 300, TimeUnit.MILLISECONDS))
+                .isTrue();
+        assertThat(losses).hasSize(20).containsOnly(LossReason.SESSION_ENDED);
+        LockHandle anew = taken(a, "name 0 anew");
+        LockHandle other = taken(b, "name 1");
+        assertThat(other.fence()).isGreaterThan(locks.get(1).fence());
+        assertThat(anew.isHeld()).isTrue();
+        assertThat(locks).noneMatch(LockHandle::isHeld);
+        assertThat(locks).noneMatch(LockHandle::release);
+        assertThat(other.isHeld()).isTrue();
+        assertThat(other.release()).isTrue();
+        assertThat(anew.release()).isTrue();
+    }
+
+    @Test
+    void aSessionThatEndedWhileItHeldNothingIsReplacedUnnoticed() {
+        AdvisoryStore a = storeOnTheWire();
+        for (int i = 0; i < 20; i++) {
+            ClaimAnswer.Granted lock = granted(a.claim(claim("name")));
+            assertThat(a.release(release("name", lock))).isTrue();
+            if (i % 2 == 0) {
+                database.terminate("pglock:" + NAMESPACE + ":A");
+            } else {
+                wire.cut();
+            }
+        }
+        assertThat(losses).isEmpty();
+    }
+
+    @Test
+    void anErrorOnALiveSessionIsNoLoss() throws Exception {
+        AdvisoryStore a = store("A");
+        ClaimAnswer.Granted lock = granted(a.claim(claim("held")));
+        try (Connection direct = database.direct()) {
+            direct.setAutoCommit(false);
+            TestDatabase.text(direct, "SELECT 1 FROM (SELECT pg_advisory_xact_lock(1)) AS x");
+            direct.createStatement().execute("LOCK TABLE pglock_lease");
+            assertThat(a.claim(claim("other"))).as("our lock_timeout").isInstanceOf(ClaimAnswer.Denied.class);
+            direct.rollback();
+        }
+        database.execute("ALTER TABLE pglock_lease RENAME COLUMN paused TO resting");
+        assertThatExceptionOfType(LockStorageException.class).isThrownBy(() -> a.claim(claim("other")));
+        database.execute("ALTER TABLE pglock_lease RENAME COLUMN resting TO paused");
+
+        assertThat(renewed(a, "held", lock)).isEqualTo(Result.RENEWED);
+        assertThat(stores.keysHeld()).isEqualTo(1);
+        assertThat(a.release(release("held", lock))).isTrue();
+        assertThat(stores.keysHeld()).isZero();
+    }
+
+    @Test
+    void aKeyThatIsNotHeldAnyMoreIsLostAndItsReleaseSaysSo() {
+        AdvisoryStore a = storeOnTheWire();
+        ClaimAnswer.Granted lock = granted(a.claim(claim("name")));
+        database.terminate("pglock:" + NAMESPACE + ":A");
+
+        assertThat(a.release(release("name", lock))).isFalse();
+        assertThat(renewed(a, "name", lock)).isEqualTo(Result.SESSION_ENDED);
+    }
+
+    /** Answers lost, connections cut, backends terminated, releases that never come, at any moment of a cycle. */
+    @Test
+    void afterTwoThousandCyclesWithFailuresNoKeyIsLeft() {
+        AdvisoryStore a = storeOnTheWire();
+        AdvisoryStore b = store("B");
+        AtomicInteger grants = new AtomicInteger();
+        for (int i = 0; i < 2000; i++) {
+            String name = "name " + i % 7;
+            switch (i % 40) {
+                case 3 -> wire.loseNextAnswer();
+                case 11 -> wire.cut();
+                case 19 -> database.terminate("pglock:" + NAMESPACE + ":A");
+                default -> {}
+            }
+            try {
+                if (a.claim(claim(name)) instanceof ClaimAnswer.Granted lock) {
+                    grants.incrementAndGet();
+                    if (i % 40 == 27) {
+                        wire.loseNextAnswer();
+                    }
+                    if (i % 40 != 33) {
+                        boolean ignored = a.release(release(name, lock));
+                    }
+                }
+            } catch (LockStorageException e) {
+                assertThat(e).hasMessageContaining("could not be");
+            }
+        }
+        // Those whose release never came are given back by their next claim.
+        for (int i = 0; i < 7; i++) {
+            String name = "name " + i;
+            await().until(() ->
+                    a.claim(claim(name)) instanceof ClaimAnswer.Granted lock && a.release(release(name, lock)));
+            assertThat(b.release(release(name, granted(b.claim(claim(name)))))).isTrue();
+        }
+
+        assertThat(grants.get()).isGreaterThan(1800);
+        assertThat(stores.keysHeld()).isZero();
+    }
+
+    @Test
+    void inABlackHoleTheHolderKnowsBeforeTheServerFreesTheLock() throws Exception {
+        LockEngine a = engine(storeOnTheWire(), "A");
+        LockEngine b = engine(store("B"), "B");
+        LockHandle lock = taken(a, "name");
+        CountDownLatch lost = new CountDownLatch(1);
+        lock.onLost(lost::countDown);
+
+        wire.stall();
+        LockHandle next = b.acquire(LockRequest.of("name").waitTimeout(Duration.ofSeconds(10)));
+
+        assertThat(lock.isHeld()).isFalse();
+        assertThat(lost.await(1, TimeUnit.SECONDS)).isTrue();
+        assertThat(next.fence()).isGreaterThan(lock.fence());
+    }
+
+    @Test
+    void aFrozenProcessIsFreedByTheServerAndKnowsOnWaking() throws Exception {
+        Duration lease = Duration.ofSeconds(2);
+        AdvisoryStore store = stores.store(StoreIdentity.random(Replica.NAMESPACE, "B"));
+        try (Replica child = Replica.holding(database, "frozen", lease);
+                LockEngine b = Replica.engine(store, "B", lease)) {
+            child.signal("STOP");
+            long stopped = System.nanoTime();
+
+            LockHandle lock = b.acquire(LockRequest.of("frozen").waitTimeout(Duration.ofSeconds(20)));
+
+            assertThat(Duration.ofNanos(System.nanoTime() - stopped)).isLessThan(lease.plusSeconds(1));
+            child.signal("CONT");
+            child.expect("AWAKE AND LOST");
+            assertThat(lock.release()).isTrue();
+        }
+    }
+
+    @RepeatedTest(3)
+    void aKilledProcessIsSucceededByAWaiterInLessThanASecond() throws Exception {
+        Duration lease = Duration.ofSeconds(30);
+        AdvisoryStore store = stores.store(StoreIdentity.random(Replica.NAMESPACE, "B"), database.url(), lease, 100);
+        try (Replica child = Replica.holding(database, "killed", lease);
+                LockEngine b = Replica.engine(store, "B", lease)) {
+            CountDownLatch waits = new CountDownLatch(5);
+            Thread killer = new Thread(() -> {
+                try {
+                    // Late enough for its pauses to have grown
+                    waits.await();
+                    child.kill();
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+            });
+            AtomicInteger asked = new AtomicInteger();
+            long[] killedAt = new long[1];
+            LockEngine waiter = LockEngine.builder(
+                            EngineSettings.defaults(Replica.NAMESPACE, "C", LockStrategy.ADVISORY)
+                                    .withLease(lease, null))
+                    .store(stores.store(StoreIdentity.random(Replica.NAMESPACE, "C"), database.url(), lease, 100))
+                    .listener(new LockListener() {
+                        @Override
+                        public void denied(dev.pglock.Denial denial) {
+                            asked.incrementAndGet();
+                            if (waits.getCount() == 1) {
+                                killedAt[0] = System.nanoTime();
+                            }
+                            waits.countDown();
+                        }
+                    })
+                    .build();
+            engines.add(waiter);
+            killer.start();
+
+            LockHandle lock = waiter.acquire(LockRequest.of("killed").waitTimeout(Duration.ofSeconds(30)));
+
+            Duration takeOver = Duration.ofNanos(System.nanoTime() - killedAt[0]);
+            System.out.println("take-over after kill -9: " + takeOver.toMillis() + " ms");
+            assertThat(takeOver).isLessThan(Duration.ofSeconds(1));
+            lock.close();
+        }
+    }
+}

@@ -1,0 +1,28 @@
+package dev.pglock.engine;
+
+import dev.pglock.advisory.AdvisoryStores;
+import dev.pglock.store.LockStore;
+import dev.pglock.store.StoreIdentity;
+import java.time.Duration;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+
+class AdvisoryRegistryTests extends LockRegistryContract {
+
+    private static AdvisoryStores stores;
+
+    @BeforeAll
+    static void createDatabase() {
+        stores = AdvisoryStores.withTable();
+    }
+
+    @AfterAll
+    static void dropDatabase() throws Exception {
+        stores.close();
+    }
+
+    @Override
+    LockStore newStore(StoreIdentity identity, Duration lease) {
+        return stores.store(identity);
+    }
+}
