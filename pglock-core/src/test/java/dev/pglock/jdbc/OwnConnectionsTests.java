@@ -168,7 +168,11 @@ class OwnConnectionsTests {
     void aRotatedPasswordIsUsedForTheNextConnection() throws Exception {
         String role = database.server().newRole();
         AtomicReference<String> password = new AtomicReference<>(role);
-        OwnConnections rotating = connections(2, () -> ConnectionSpec.of(database.url(), role, password.get()));
+        // Time is not what this is about: passwords take some to check, on a busy machine.
+        OwnConnections rotating = connections(
+                2,
+                () -> ConnectionSpec.of(database.url(), role, password.get()),
+                JdbcTimeouts.of(Duration.ofSeconds(30)));
         try {
             assertThat(ask(rotating, Lane.WORK, "SELECT current_user")).isEqualTo(role);
             database.execute("ALTER ROLE " + role + " PASSWORD 'rotated'");
