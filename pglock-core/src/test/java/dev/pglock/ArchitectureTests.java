@@ -2,12 +2,16 @@ package dev.pglock;
 
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noMethods;
 import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
 
+import com.tngtech.archunit.core.domain.JavaModifier;
 import com.tngtech.archunit.core.importer.ImportOption;
 import com.tngtech.archunit.junit.AnalyzeClasses;
 import com.tngtech.archunit.junit.ArchTest;
 import com.tngtech.archunit.lang.ArchRule;
+import java.time.Instant;
+import java.time.OffsetDateTime;
 import org.jspecify.annotations.NullMarked;
 
 /** Which room may know which. */
@@ -65,6 +69,22 @@ class ArchitectureTests {
             .should()
             .dependOnClassesThat()
             .resideInAnyPackage("javax.sql..", "java.sql..");
+
+    /** Replicas' clocks differ; only the server's decides. In memory there is no server. */
+    @ArchTest
+    static final ArchRule NOTHING_READS_THIS_MACHINES_CLOCK = noClasses()
+            .that()
+            .resideOutsideOfPackage("dev.pglock.local..")
+            .should()
+            .callMethod(Instant.class, "now")
+            .orShould()
+            .callMethod(OffsetDateTime.class, "now")
+            .orShould()
+            .callMethod(System.class, "currentTimeMillis");
+
+    /** A virtual thread that waits inside a monitor keeps its carrier. */
+    @ArchTest
+    static final ArchRule NOTHING_IS_SYNCHRONIZED = noMethods().should().haveModifier(JavaModifier.SYNCHRONIZED);
 
     @ArchTest
     static final ArchRule EVERY_PACKAGE_IS_NULL_MARKED =

@@ -58,6 +58,11 @@ public final class BorrowedConnections extends RecoveringSource {
         }
     }
 
+    @Override
+    boolean lendsWhatMayBeBroken() {
+        return true;
+    }
+
     private static void refuseOpenTransaction(Connection connection) throws SQLException {
         if (connection.isWrapperFor(BaseConnection.class)
                 && connection.unwrap(BaseConnection.class).getTransactionState() != TransactionState.IDLE) {

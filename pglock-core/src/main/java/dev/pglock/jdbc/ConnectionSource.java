@@ -22,7 +22,7 @@ public interface ConnectionSource extends AutoCloseable {
      * Does a piece of work. What it wrote is committed when this returns. A connection that turns out to be broken, left
      * read-only by a failover, or without its prepared statements is got rid of, and the work is done once more on a fresh
      * one; serialization failures and deadlocks are tried again a few times. Blocks for {@code budget} at most, plus what
-     * the driver needs to give up. The caller's interrupt neither stops it nor gets lost.
+     * pool and driver need to give up opening a connection. The caller's interrupt neither stops it nor gets lost.
      *
      * @param lane who asks
      * @param budget how long all of it may take, waiting for a connection included
@@ -34,7 +34,7 @@ public interface ConnectionSource extends AutoCloseable {
      */
     <T extends @Nullable Object> T run(Lane lane, Duration budget, SqlWork<T> work) throws SQLException;
 
-    /** Closes the connections that are not in use, and the others when they come back. Idempotent. */
+    /** Closes the connections of its own; work that is still under way on one of them fails. Idempotent. */
     @Override
     void close();
 }

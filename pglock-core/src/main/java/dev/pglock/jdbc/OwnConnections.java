@@ -55,7 +55,8 @@ public final class OwnConnections extends RecoveringSource {
         config.setInitializationFailTimeout(-1);
         // The permits see to it that a place is free: what is waited for here is the opening of a connection.
         config.setConnectionTimeout(Math.max(
-                LEAST_MILLIS, Math.min(GREATEST_WAIT_MILLIS, timeouts.connect().toMillis())));
+                LEAST_MILLIS,
+                Math.min(GREATEST_WAIT_MILLIS, timeouts.statement().toMillis() / 2)));
         config.setValidationTimeout(LEAST_MILLIS);
         // Which connections are of no use any more is decided in one place, and told once for an outage.
         config.setExceptionOverride(new NoEviction());
@@ -81,6 +82,11 @@ public final class OwnConnections extends RecoveringSource {
                 permits.release();
             }
         }
+    }
+
+    @Override
+    boolean lendsWhatMayBeBroken() {
+        return false;
     }
 
     /** What the pool says of a connection that it could not open hides what the driver said. */
@@ -182,9 +188,11 @@ public final class OwnConnections extends RecoveringSource {
         private void close(boolean unusable) {
             try {
                 if (unusable) {
+                    // Which closes it as well.
                     pool.evictConnection(connection);
+                } else {
+                    connection.close();
                 }
-                connection.close();
             } catch (SQLException e) {
                 log.debug("A connection could not be given back properly", e);
             } finally {

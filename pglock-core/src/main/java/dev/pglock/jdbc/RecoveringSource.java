@@ -38,6 +38,9 @@ abstract class RecoveringSource implements ConnectionSource {
      */
     abstract Loan lend(Lane lane, boolean fresh, Budget budget) throws SQLException;
 
+    /** Whether a failure to lend says nothing about the next try: what is lent was opened by somebody else, long ago. */
+    abstract boolean lendsWhatMayBeBroken();
+
     @Override
     public final <T extends @Nullable Object> T run(Lane lane, Duration duration, SqlWork<T> work) throws SQLException {
         // A release must get through although its thread has been interrupted, and a virtual thread that is interrupted
@@ -65,7 +68,7 @@ abstract class RecoveringSource implements ConnectionSource {
                 SqlStates.Kind kind = attempt.reached(e);
                 switch (kind) {
                     case BROKEN, READ_ONLY, STALE_STATEMENT -> {
-                        if (fresh || budget.isUsedUp()) {
+                        if (fresh || budget.isUsedUp() || (!attempt.begun && !lendsWhatMayBeBroken())) {
                             throw e;
                         }
                         unanswered |= attempt.begun && kind == SqlStates.Kind.BROKEN;

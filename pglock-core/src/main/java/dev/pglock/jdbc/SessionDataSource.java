@@ -69,9 +69,10 @@ final class SessionDataSource implements DataSource {
         // Each session has its own limits.
     }
 
+    /** The pool takes it for the time that it gives openings under way when it is closed; 0 would be a WARN each time. */
     @Override
     public int getLoginTimeout() {
-        return 0;
+        return (int) sessions.settings().timeouts().connect().plusMillis(999).toSeconds();
     }
 
     @Override

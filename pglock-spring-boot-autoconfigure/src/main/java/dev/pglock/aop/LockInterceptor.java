@@ -132,6 +132,8 @@ final class LockInterceptor implements MethodInterceptor {
         return condition == null || Boolean.TRUE.equals(condition.getValue(context(spec, invocation), Boolean.class));
     }
 
+    /** NullAway disagrees with itself, on JDK 17 and 25, over the array of arguments that may be null. */
+    @SuppressWarnings("NullAway")
     private EvaluationContext context(LockSpec spec, MethodInvocation invocation) {
         return specs.expressions().context(invocation.getThis(), spec.method(), invocation.getArguments());
     }

@@ -2,6 +2,9 @@ package dev.pglock.aop;
 
 import dev.pglock.LockNames;
 import java.util.List;
+import java.util.function.Supplier;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.springframework.expression.EvaluationContext;
 import org.springframework.expression.Expression;
@@ -52,8 +55,20 @@ final class LockName {
         return text;
     }
 
+    /** Whether some call could come to that name. */
+    boolean mayBe(String name) {
+        if (constant != null) {
+            return constant.equals(name);
+        }
+        String pattern = parts.stream()
+                .map(part ->
+                        part instanceof LiteralExpression literal ? Pattern.quote(literal.getExpressionString()) : ".*")
+                .collect(Collectors.joining());
+        return Pattern.compile(pattern, Pattern.DOTALL).matcher(name).matches();
+    }
+
     /** The name of one call. Part by part, because a composite expression drops a null without a word. */
-    String evaluate(java.util.function.Supplier<EvaluationContext> context) {
+    String evaluate(Supplier<EvaluationContext> context) {
         if (constant != null) {
             return constant;
         }

@@ -5,11 +5,9 @@ import java.lang.annotation.Annotation;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.TreeSet;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -58,15 +56,14 @@ public final class LockVerifier {
     }
 
     /**
-     * Checks all beans of the context and logs, in one line at INFO, what is locked and what is not. Creates no bean and
-     * asks no database.
+     * Checks all beans of the context. Creates no bean and asks no database.
      *
-     * @return how many methods are locked
+     * @return what is locked and what is not
      * @throws InvalidLockException for the first method that cannot be locked as it is written, unless
      *     {@code pglock.verification} is {@code warn} or {@code off}
      */
-    public int verify() {
-        Findings findings = new Findings();
+    public LockedMethods verify() {
+        LockedMethods findings = new LockedMethods();
         for (String beanName : beans.getBeanDefinitionNames()) {
             Class<?> type = targetType(beanName);
             if (type != null && !type.getName().startsWith("org.springframework.")) {
@@ -74,8 +71,7 @@ public final class LockVerifier {
                 verify(beanName, type, findings);
             }
         }
-        findings.report();
-        return findings.locked.size();
+        return findings;
     }
 
     private @Nullable Class<?> targetType(String beanName) {
@@ -86,7 +82,7 @@ public final class LockVerifier {
         return type == null ? null : ClassUtils.getUserClass(type);
     }
 
-    private void verify(String beanName, Class<?> type, Findings findings) {
+    private void verify(String beanName, Class<?> type, LockedMethods findings) {
         Map<Method, LockAnnotations> annotated = specs.annotatedMethods(type);
         boolean none = annotated.values().stream().allMatch(LockAnnotations::onlyScheduled)
                 && autoConfigured.contains(beanName);
@@ -95,11 +91,11 @@ public final class LockVerifier {
             try {
                 LockSpec spec = none ? null : specs.find(method, type);
                 if (spec == null) {
-                    findings.unlocked(type, method, none ? "auto-configured" : entry.getValue());
+                    findings.unlocked(type, method.getName(), none ? "auto-configured" : why(entry.getValue()));
                     continue;
                 }
                 shapes.check(type, method);
-                findings.locked(spec);
+                findings.locked(spec, settings.get());
                 if (spec.async()) {
                     ticks.expectOnOtherThreads(spec);
                 }
@@ -108,6 +104,10 @@ public final class LockVerifier {
                 refuse(e);
             }
         }
+    }
+
+    private static String why(LockAnnotations annotations) {
+        return annotations.everyReplica() || annotations.everyReplicaType() ? "@EveryReplica" : "configuration";
     }
 
     /** Throws, warns or stays silent, as {@code pglock.verification} says. */
@@ -159,48 +159,5 @@ public final class LockVerifier {
                                 + "it. Add a version to have a success remembered",
                         spec.describe(),
                         event));
-    }
-
-    /** What was found, for the one line that says so. */
-    private static final class Findings {
-
-        private final Map<String, LockSpec> byDefaultName = new HashMap<>();
-        private final Set<String> locked = new TreeSet<>();
-        private final Set<String> unlocked = new TreeSet<>();
-
-        void locked(LockSpec spec) {
-            if (!spec.writtenName()) {
-                LockSpec other = byDefaultName.put(spec.name().text(), spec);
-                if (other != null && !other.method().equals(spec.method())) {
-                    throw InvalidLockException.of(
-                            spec.type(),
-                            spec.method(),
-                            "its lock would have the name '" + spec.name() + "', as that of "
-                                    + other.type().getName() + "."
-                                    + other.method().getName(),
-                            "Write the name of one of them out: @RunOnce(\"…\").");
-                }
-            }
-            String method = spec.describe();
-            String name = spec.name().text();
-            locked.add(name.equals(method) ? method : method + " as '" + name + "'");
-        }
-
-        void unlocked(Class<?> type, Method method, Object why) {
-            String reason = why instanceof LockAnnotations a
-                    ? a.everyReplica() || a.everyReplicaType() ? "@EveryReplica" : "configuration"
-                    : why.toString();
-            unlocked.add(type.getSimpleName() + "." + method.getName() + " (" + reason + ")");
-        }
-
-        void report() {
-            if (locked.isEmpty() && unlocked.isEmpty()) {
-                return;
-            }
-            log.info(
-                    "Methods that run on one replica at a time: {}. On every replica: {}",
-                    locked.isEmpty() ? "none" : String.join(", ", locked),
-                    unlocked.isEmpty() ? "none" : String.join(", ", unlocked));
-        }
     }
 }

@@ -2,10 +2,12 @@ package dev.pglock.autoconfigure;
 
 import dev.pglock.LockRegistry;
 import dev.pglock.aop.LockVerifier;
+import dev.pglock.aop.LockedMethods;
 import dev.pglock.engine.LockEngine;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.TreeSet;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
@@ -34,6 +36,7 @@ final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<Conte
     private final ConfigurableApplicationContext context;
     private final Duration timeout;
 
+    private volatile boolean verified;
     private volatile boolean running;
     private volatile long closingSince;
     private volatile boolean closing;
@@ -54,14 +57,39 @@ final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<Conte
     @Override
     public void start() {
         closing = false;
-        LockVerifier verifier = context.getBeanProvider(LockVerifier.class).getIfAvailable();
-        int locked = verifier == null ? 0 : verifier.verify();
-        if (locked > 0) {
-            // Now, and not at the first tick: what is wrong with the database is to be told at start-up.
-            context.getBeanProvider(LockRegistry.class).getObject();
+        if (!verified) {
+            verify();
+            verified = true;
         }
         engines().forEach(LockEngine::start);
         running = true;
+    }
+
+    /** Once: a start after a stop finds the same beans. */
+    private void verify() {
+        LockVerifier verifier = context.getBeanProvider(LockVerifier.class).getIfAvailable();
+        if (verifier == null) {
+            return;
+        }
+        LockedMethods methods = verifier.verify();
+        PgLockSettings settings = context.getBean(PgLockSettings.class);
+        warnOfUnusedEntries(settings, methods);
+        if (!methods.isEmpty()) {
+            // Now, and not at the first tick: what is wrong with the database is to be told at start-up.
+            context.getBeanProvider(LockRegistry.class).getObject();
+            log.info("Locks by {}; {}", settings.describe(), methods.describe());
+        }
+    }
+
+    private static void warnOfUnusedEntries(PgLockSettings settings, LockedMethods methods) {
+        for (String name : new TreeSet<>(settings.locks().keySet())) {
+            if (!methods.include(name)) {
+                log.warn(
+                        "pglock.locks has an entry for '{}', but no method has a lock of that name: it changes nothing"
+                                + " unless a program takes the lock from LockRegistry",
+                        name);
+            }
+        }
     }
 
     @Override

@@ -6,6 +6,7 @@ import dev.pglock.aop.LockMode;
 import dev.pglock.aop.LockedMethodSettings;
 import dev.pglock.engine.EngineSettings;
 import java.util.HashMap;
+import java.util.Locale;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -56,6 +57,15 @@ record PgLockSettings(PgLockProperties properties, String namespace, boolean isN
 
     LockStrategy strategy() {
         return isLocal() ? LockStrategy.LOCAL : properties.strategy();
+    }
+
+    /** How locks are kept, in words. */
+    String describe() {
+        String table = strategy() == LockStrategy.LEASE
+                ? " in table " + properties.lease().table()
+                : "";
+        return strategy().name().toLowerCase(Locale.ROOT) + table + ", namespace '" + namespace + "', this replica is '"
+                + label + "'";
     }
 
     EngineSettings engine() {

@@ -175,6 +175,24 @@ class TwoReplicasTests {
     }
 
     @Test
+    void startUpSaysInOneLineWhatIsLockedAndHow(CapturedOutput output) {
+        start(
+                "a",
+                Ticking.class,
+                "pglock.locks[0].name=TickingJob.tik",
+                "pglock.locks[0].lease-duration=5s",
+                "pglock.locks[1].name=TickingJob.tick",
+                "pglock.locks[1].mode=paused");
+        assertThat(output)
+                .containsOnlyOnce(
+                        "Locks by lease in table pglock_lease, namespace 'orders', this replica is 'a'; on one"
+                                + " replica at a time: TickingJob.tick (paused by configuration); on every replica: none")
+                .containsOnlyOnce(
+                        "pglock.locks has an entry for 'TickingJob.tik', but no method has a lock of that name");
+        assertThat(runs("tick")).isZero();
+    }
+
+    @Test
     void aReplicaUsesTwoConnectionsOfItsOwnAtMostAndNoneWhenIdle() {
         start("a", Ticking.class);
         await().atMost(Duration.ofSeconds(20)).until(() -> {

@@ -1,0 +1,78 @@
+package dev.pglock.aop;
+
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+
+/** Which methods of an application are locked, under which names, and which are not: what start-up tells of them. */
+public final class LockedMethods {
+
+    private final Map<String, LockSpec> byDefaultName = new HashMap<>();
+    private final Set<LockName> names = new HashSet<>();
+    private final Set<String> locked = new TreeSet<>();
+    private final Set<String> unlocked = new TreeSet<>();
+
+    LockedMethods() {}
+
+    /** Takes note of a locked method; two methods must not share a name that nobody wrote out. */
+    void locked(LockSpec spec, LockedMethodSettings settings) {
+        if (!spec.writtenName()) {
+            LockSpec other = byDefaultName.put(spec.name().text(), spec);
+            if (other != null && !other.method().equals(spec.method())) {
+                throw InvalidLockException.of(
+                        spec.type(),
+                        spec.method(),
+                        "its lock would have the name '" + spec.name() + "', as that of "
+                                + other.type().getName() + "." + other.method().getName(),
+                        "Write the name of one of them out: @RunOnce(\"…\").");
+            }
+        }
+        names.add(spec.name());
+        String method = spec.describe();
+        String name = spec.name().text();
+        String described = name.equals(method) ? method : method + " as '" + name + "'";
+        switch (settings.mode(name)) {
+            case LOCKED -> locked.add(described);
+            case PAUSED -> locked.add(described + " (paused by configuration)");
+            case EVERY_REPLICA -> unlocked.add(method + " (configuration)");
+        }
+    }
+
+    void unlocked(Class<?> type, String method, String why) {
+        unlocked.add(type.getSimpleName() + "." + method + " (" + why + ")");
+    }
+
+    /**
+     * Whether nothing was found that needs a lock.
+     *
+     * @return true: an application without locked methods
+     */
+    public boolean isEmpty() {
+        return names.isEmpty();
+    }
+
+    /**
+     * Whether a call of some locked method could come to that lock name.
+     *
+     * @param name a lock's name
+     * @return false: no method has it; a program may still take it from the registry
+     */
+    public boolean include(String name) {
+        return names.stream().anyMatch(n -> n.mayBe(name));
+    }
+
+    /**
+     * What is locked and what is not, in words.
+     *
+     * @return for instance {@code on one replica at a time: A.b; on every replica: C.d (@EveryReplica)}
+     */
+    public String describe() {
+        return "on one replica at a time: " + list(locked) + "; on every replica: " + list(unlocked);
+    }
+
+    private static String list(Set<String> methods) {
+        return methods.isEmpty() ? "none" : String.join(", ", methods);
+    }
+}

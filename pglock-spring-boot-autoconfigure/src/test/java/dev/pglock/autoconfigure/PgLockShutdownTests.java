@@ -1,0 +1,184 @@
+package dev.pglock.autoconfigure;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.pglock.LockHandle;
+import dev.pglock.LockRegistry;
+import dev.pglock.LockRequest;
+import dev.pglock.testing.PostgresServer;
+import dev.pglock.testing.TcpProxy;
+import dev.pglock.testing.TestDatabase;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.Banner;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.ImportAutoConfiguration;
+import org.springframework.boot.autoconfigure.context.LifecycleAutoConfiguration;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Configuration;
+
+/** What is left behind in the database and in the JVM when an application ends. */
+@ExtendWith(OutputCaptureExtension.class)
+class PgLockShutdownTests {
+
+    private static final String SESSIONS =
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+
+    private TestDatabase database;
+
+    @BeforeEach
+    void createDatabase() {
+        database = PostgresServer.shared().newDatabase();
+    }
+
+    @AfterEach
+    void dropDatabase() {
+        database.close();
+    }
+
+    private ConfigurableApplicationContext start(String url, String... properties) {
+        return new SpringApplicationBuilder(Application.class)
+                .web(WebApplicationType.NONE)
+                .bannerMode(Banner.Mode.OFF)
+                .registerShutdownHook(false)
+                .properties(
+                        "spring.application.name=test",
+                        "spring.datasource.url=" + url,
+                        "spring.datasource.username=" + database.username(),
+                        "spring.datasource.password=" + database.password(),
+                        "pglock.lease-duration=2s")
+                .properties(properties)
+                .run();
+    }
+
+    @Test
+    void thirtyApplicationsLeaveNeitherThreadsNorSessionsBehind() {
+        for (int i = 0; i < 30; i++) {
+            try (ConfigurableApplicationContext context = start(database.url())) {
+                LockHandle lock = context.getBean(LockRegistry.class)
+                        .tryAcquire(LockRequest.of("a"))
+                        .orElseThrow();
+                assertThat(lock.isHeld()).isTrue();
+                lock.close();
+            }
+        }
+        await().atMost(Duration.ofSeconds(5)).untilAsserted(() -> {
+            assertThat(threads()).isEmpty();
+            assertThat(database.number(SESSIONS)).isZero();
+        });
+    }
+
+    @Test
+    void aBodyThatOutlastsTheLeaseKeepsItsLockWhileTheApplicationStops(CapturedOutput output) throws Exception {
+        ConfigurableApplicationContext context =
+                start(database.url(), "spring.lifecycle.timeout-per-shutdown-phase=20s");
+        LockRegistry registry = context.getBean(LockRegistry.class);
+        ExecutorService thread = Executors.newSingleThreadExecutor();
+        try (ConfigurableApplicationContext other = start(database.url())) {
+            CountDownLatch running = new CountDownLatch(1);
+            CountDownLatch end = new CountDownLatch(1);
+            Future<Boolean> body = thread.submit(() -> registry.runOnce("a", () -> {
+                running.countDown();
+                awaitQuietly(end);
+            }));
+            assertThat(running.await(5, TimeUnit.SECONDS)).isTrue();
+            Thread closing = new Thread(context::close);
+            closing.start();
+            // Twice the lease: heartbeats are the last thing to stop
+            await().during(Duration.ofSeconds(4))
+                    .atMost(Duration.ofSeconds(5))
+                    .until(() -> other.getBean(LockRegistry.class)
+                            .tryAcquire(LockRequest.of("a"))
+                            .isEmpty());
+            end.countDown();
+            assertThat(body.get(5, TimeUnit.SECONDS)).isTrue();
+            await().atMost(Duration.ofSeconds(1))
+                    .until(() -> other.getBean(LockRegistry.class).runOnce("a", () -> {}));
+            closing.join(5_000);
+            assertThat(closing.isAlive()).isFalse();
+            assertThat(output.getAll().lines().filter(line -> line.contains(" WARN ") || line.contains(" ERROR ")))
+                    .isEmpty();
+        } finally {
+            thread.shutdownNow();
+        }
+    }
+
+    @Test
+    void anApplicationEndsInTimeAlthoughTheDatabaseHangs() throws Exception {
+        try (TcpProxy proxy = TcpProxy.to(database.server())) {
+            ConfigurableApplicationContext context =
+                    start(database.url(proxy), "spring.lifecycle.timeout-per-shutdown-phase=2s");
+            LockHandle lock = context.getBean(LockRegistry.class)
+                    .tryAcquire(LockRequest.of("a"))
+                    .orElseThrow();
+            proxy.stall();
+
+            long began = System.nanoTime();
+            context.close();
+
+            Duration took = Duration.ofNanos(System.nanoTime() - began);
+            assertThat(took).isLessThan(Duration.ofSeconds(8));
+            assertThat(lock.isHeld()).isFalse();
+        }
+        await().atMost(Duration.ofSeconds(10)).until(PgLockShutdownTests::threads, List::isEmpty);
+    }
+
+    @Test
+    void aStartedContextCanBeStoppedAndStartedAgain() throws Exception {
+        try (ConfigurableApplicationContext context = start(database.url())) {
+            LockRegistry registry = context.getBean(LockRegistry.class);
+            for (int i = 0; i < 3; i++) {
+                assertThat(registry.runOnce("a", () -> {})).isTrue();
+                context.stop();
+                assertThat(registry.runOnce("a", () -> {})).isFalse();
+                context.start();
+            }
+            try (LockHandle lock = registry.acquire(LockRequest.of("a"))) {
+                await().during(Duration.ofSeconds(3))
+                        .atMost(Duration.ofSeconds(4))
+                        .until(lock::isHeld);
+            }
+            assertThat(threads().stream().filter(name -> name.contains("heartbeat")))
+                    .as("one heartbeat only")
+                    .hasSize(1);
+        }
+    }
+
+    private static void awaitQuietly(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private static List<String> threads() {
+        return Thread.getAllStackTraces().keySet().stream()
+                .map(Thread::getName)
+                .filter(name -> name.startsWith("pglock"))
+                .toList();
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ImportAutoConfiguration({
+        LifecycleAutoConfiguration.class,
+        DataSourceAutoConfiguration.class,
+        PgLockAutoConfiguration.class,
+        PgLockInterceptionAutoConfiguration.class
+    })
+    static class Application {}
+}
