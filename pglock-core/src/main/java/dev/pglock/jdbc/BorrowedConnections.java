@@ -2,6 +2,7 @@ package dev.pglock.jdbc;
 
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.time.Duration;
 import javax.sql.DataSource;
 import org.postgresql.core.BaseConnection;
 import org.postgresql.core.TransactionState;
@@ -72,6 +73,14 @@ public final class BorrowedConnections extends RecoveringSource {
                             + " (pglock.datasource.*). HikariCP does so too for a new connection, with auto-commit=false and a"
                             + " connection-init-sql, unless isolate-internal-queries=true");
         }
+    }
+
+    /** As it is lent: its settings are the application's own, as for all its work. */
+    @Override
+    public Connection open(Duration budget) throws SQLException {
+        Connection connection = lender.getConnection();
+        connection.setAutoCommit(false);
+        return connection;
     }
 
     @Override

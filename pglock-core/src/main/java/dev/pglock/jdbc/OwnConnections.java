@@ -5,6 +5,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.SQLTransientConnectionException;
+import java.time.Duration;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
@@ -23,6 +24,7 @@ public final class OwnConnections extends RecoveringSource {
     /** Below the age at which the pool replaces a connection anyway. */
     private static final long GREATEST_IDLE_MILLIS = 20 * 60_000;
 
+    private final SessionFactory sessions;
     private final HikariDataSource pool;
     private final Semaphore work;
     private final Semaphore heartbeat;
@@ -38,6 +40,7 @@ public final class OwnConnections extends RecoveringSource {
         if (size < 1) {
             throw new IllegalArgumentException("There must be at least 1 connection, not " + size);
         }
+        this.sessions = sessions;
         this.work = new Semaphore(Math.max(1, size - 1), true);
         this.heartbeat = size == 1 ? work : new Semaphore(1, true);
         this.transaction = new LocalTransaction(sessions.settings().timeouts());
@@ -199,6 +202,14 @@ public final class OwnConnections extends RecoveringSource {
                 permits.release();
             }
         }
+    }
+
+    /** Outside the pool, so that heartbeats have theirs. */
+    @Override
+    public Connection open(Duration budget) throws SQLException {
+        Connection session = sessions.open(budget);
+        SessionFactory.leaveToWork(session);
+        return session;
     }
 
     @Override

@@ -6,6 +6,7 @@ import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -29,6 +30,14 @@ public final class SessionFactory {
             SELECT set_config(s.name, ours.value, false)
             FROM unnest(?::text[], ?::text[]) AS ours (name, value) JOIN pg_catalog.pg_settings s USING (name)
             WHERE pg_backend_pid() = ?::int
+            """;
+
+    private static final String OWN_WAYS = """
+            RESET statement_timeout;
+            RESET lock_timeout;
+            RESET idle_in_transaction_session_timeout;
+            RESET enable_seqscan;
+            SET idle_session_timeout = 0
             """;
 
     private final Supplier<ConnectionSpec> specs;
@@ -99,6 +108,23 @@ public final class SessionFactory {
                 session.abort(DIRECT);
             }
         }
+    }
+
+    /**
+     * Leaves a session that a factory has opened to the work of somebody else: not in autocommit mode, with the timeouts of
+     * role and database instead of ours, and as silent as it likes.
+     *
+     * @param session the session
+     * @throws SQLException if that failed
+     */
+    public static void leaveToWork(Connection session) throws SQLException {
+        if (!isBehindPooler(session)) {
+            try (Statement statement = session.createStatement()) {
+                boolean ignored = statement.execute(OWN_WAYS);
+            }
+        }
+        session.setNetworkTimeout(DIRECT, 0);
+        session.setAutoCommit(false);
     }
 
     private Properties properties(ConnectionSpec spec, Budget budget) {
