@@ -1,13 +1,16 @@
 package dev.pglock;
 
+import java.sql.Connection;
+import java.sql.SQLException;
 import java.util.List;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Takes locks that exclude every other replica with the same database and namespace. One registry stands for one
  * replica; inside it, a name is held at most once, whatever thread asks. Thread-safe.
  *
- * <p>No method joins, commits or suspends the caller's transaction.
+ * <p>No method joins, commits or suspends the caller's transaction but {@link #tryAcquireInTransaction}.
  */
 public interface LockRegistry {
 
@@ -102,6 +105,40 @@ public interface LockRegistry {
     default void runBlocking(String name, LockedTask task) throws InterruptedException {
         runBlocking(LockRequest.of(name), task);
     }
+
+    /**
+     * Waits for the lock, does work on the very connection that holds it, and releases it. For the advisory strategy that is
+     * a session of the lock's own: when it ends, lock and work end together. For a lease, each commit of the work goes
+     * through only while the tenure lasts, and nobody else is granted the lock meanwhile. No other connection is taken for
+     * the work.
+     *
+     * @param request what is asked for
+     * @param work runs on the calling thread under the lock
+     * @param <T> its result
+     * @return what the work returned
+     * @throws LockTimeoutException if the lock did not become free in time; the work was not done
+     * @throws LockLostException if the lock was lost: what the work had not committed was rolled back
+     * @throws LockStorageException if the database failed; the work was not done
+     * @throws InterruptedException if the thread was interrupted while it waited; the work was not done
+     * @throws SQLException what the work threw, or its last commit
+     * @throws UnsupportedOperationException if the strategy has no connections
+     */
+    <T extends @Nullable Object> T onConnection(LockRequest request, ConnectionWork<T> work)
+            throws InterruptedException, SQLException;
+
+    /**
+     * Tries to take a lock that lasts until the caller's own transaction commits or rolls back. It excludes every other
+     * holder of the name, whatever the strategy; nothing is written, and there is neither a fence nor a heartbeat. Blocks for
+     * a few round trips on that connection. Do not roll back to a savepoint that was set before: the lock would end with it.
+     *
+     * @param transaction a connection to the database of the locks, in a transaction
+     * @param name the lock's name
+     * @return whether the lock is held
+     * @throws IllegalStateException if the connection is in autocommit mode: the lock would end at once
+     * @throws LockStorageException if the database failed; the transaction is as it was, or broken by that failure
+     * @throws UnsupportedOperationException if the strategy has no connections
+     */
+    boolean tryAcquireInTransaction(Connection transaction, String name);
 
     /**
      * Looks at a lock without taking it. Never acquires, never writes.

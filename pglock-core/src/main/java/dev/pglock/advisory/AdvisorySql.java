@@ -152,6 +152,15 @@ final class AdvisorySql {
               AND coalesce((l.classid::bigint << 32) | l.objid::bigint = ?::bigint, starts_with(a.application_name, ?::text))
             """;
 
+    /** The heartbeat of a session that is busy: one row if it holds that key, else none. */
+    static final String TIME_IF_HELD_BY = """
+            SELECT clock_timestamp() AS now
+            FROM pg_locks l
+            WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.pid = ?::int
+              AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+              AND (l.classid::bigint << 32) | l.objid::bigint = ?::bigint
+            """;
+
     /** Which keys a session holds. */
     static final String HELD_BY = """
             SELECT (l.classid::bigint << 32) | l.objid::bigint AS key

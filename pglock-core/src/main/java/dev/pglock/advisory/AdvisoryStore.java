@@ -1,5 +1,6 @@
 package dev.pglock.advisory;
 
+import dev.pglock.ConnectionWork;
 import dev.pglock.Denial;
 import dev.pglock.DenialReason;
 import dev.pglock.LockInfo;
@@ -7,6 +8,7 @@ import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
 import dev.pglock.jdbc.ConnectionSource;
 import dev.pglock.jdbc.SqlStates;
+import dev.pglock.lease.TransactionLock;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.KeyDerivation;
@@ -30,7 +32,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -55,6 +59,11 @@ public final class AdvisoryStore implements LockStore {
     private final AdvisorySql sql;
     private final RowMemory rows;
     private final KeyHolders holders;
+
+    private final TransactionLock transactionLock;
+
+    /** By key: the sessions of locks that work is done on. */
+    private final Map<Long, LockSession> working = new ConcurrentHashMap<>();
 
     private final ReentrantLock opening = new ReentrantLock();
     private volatile @Nullable LockSession current;
@@ -82,6 +91,11 @@ public final class AdvisoryStore implements LockStore {
         this.settings = settings;
         this.sql = new AdvisorySql(settings.table());
         this.rows = new RowMemory(identity, settings.table(), sql);
+        this.transactionLock = new TransactionLock(
+                reads,
+                settings.table(),
+                identity.namespace(),
+                settings.timeouts().work());
         this.holders = new KeyHolders(reads, identity, keys, settings);
     }
 
@@ -267,13 +281,106 @@ public final class AdvisoryStore implements LockStore {
         return new ClaimAnswer.Denied(denial);
     }
 
+    // ---- work on the lock's own session
+
+    /** On a session of its own, so that a long statement of the work holds up no heartbeat of the others. */
+    @Override
+    public ClaimAnswer claimForWork(Claim claim) {
+        LockSession session = null;
+        boolean granted = false;
+        try {
+            LockSession own = sessions.open();
+            session = own;
+            ClaimAnswer answer = own.ask(settings.timeouts().work(), connection -> claim(connection, own, claim));
+            granted = answer instanceof ClaimAnswer.Granted;
+            if (granted) {
+                working.put(claim.key(), own);
+            }
+            return answer;
+        } catch (SQLException e) {
+            throw failure(claim, e);
+        } finally {
+            if (session != null && !granted) {
+                session.close();
+            }
+        }
+    }
+
+    @Override
+    public <T extends @Nullable Object> T onConnection(Tenancy held, ConnectionWork<T> work) throws SQLException {
+        LockSession session = working.get(held.key());
+        if (session == null) {
+            throw new IllegalStateException("Lock '" + held.name() + "' was not claimed for work");
+        }
+        return session.work(work);
+    }
+
+    @Override
+    public void abandon(Tenancy held) {
+        LockSession session = working.get(held.key());
+        if (session != null) {
+            session.end();
+        }
+    }
+
+    @Override
+    public boolean tryInTransaction(Connection transaction, String name, long key) {
+        try {
+            return transactionLock.tryAcquire(transaction, name, key);
+        } catch (SQLException e) {
+            throw new LockStorageException(
+                    "Lock '" + name + "' could not be taken in a transaction: " + e.getMessage(), e);
+        }
+    }
+
     // ---- renew
 
     /** The session is asked until half of the lease is over: giving it up sooner would lose what it may still hold. */
     @Override
     public List<RenewalAnswer> renew(List<Renewal> renewals, Duration budget, Caller caller) {
+        if (renewals.isEmpty()) {
+            return List.of();
+        }
+        if (working.isEmpty()) {
+            return renewOnTheLockSession(renewals, budget);
+        }
+        Map<Boolean, List<Renewal>> byWork = renewals.stream()
+                .collect(Collectors.partitioningBy(r -> working.containsKey(keys.key(identity.namespace(), r.name()))));
+        List<RenewalAnswer> answers = new ArrayList<>(renewals.size());
+        List<Renewal> others = byWork.getOrDefault(false, List.of());
+        if (!others.isEmpty()) {
+            answers.addAll(renewOnTheLockSession(others, budget));
+        }
+        answers.addAll(renewSeenFromOutside(byWork.getOrDefault(true, List.of()), budget));
+        return answers;
+    }
+
+    /** The work has the session, and may have a long statement on it. */
+    private List<RenewalAnswer> renewSeenFromOutside(List<Renewal> renewals, Duration budget) {
+        List<RenewalAnswer> answers = new ArrayList<>(renewals.size());
+        for (Renewal renewal : renewals) {
+            long key = keys.key(identity.namespace(), renewal.name());
+            LockSession session = working.get(key);
+            Held tenure = session == null ? null : session.held(key);
+            boolean ours = tenure != null && tenure.fence() == renewal.fence();
+            Instant now = session == null || session.hasEnded() || !ours
+                    ? null
+                    : holders.timeIfHeldBy(session.pid(), key, budget);
+            answers.add(
+                    now == null
+                            ? ended(renewal)
+                            : new RenewalAnswer(
+                                    renewal.name(),
+                                    renewal.fence(),
+                                    RenewalAnswer.Result.RENEWED,
+                                    now.plus(settings.lease())));
+        }
+        return answers;
+    }
+
+    private List<RenewalAnswer> renewOnTheLockSession(List<Renewal> renewals, Duration budget) {
         LockSession session = current;
-        if (renewals.isEmpty() || session == null || session.hasEnded()) {
+        if (session == null || session.hasEnded()) {
             return allEnded(renewals);
         }
         Duration half = settings.lease().dividedBy(2);
@@ -289,9 +396,11 @@ public final class AdvisoryStore implements LockStore {
     }
 
     private static List<RenewalAnswer> allEnded(List<Renewal> renewals) {
-        return renewals.stream()
-                .map(r -> new RenewalAnswer(r.name(), r.fence(), RenewalAnswer.Result.SESSION_ENDED, null))
-                .toList();
+        return renewals.stream().map(AdvisoryStore::ended).toList();
+    }
+
+    private static RenewalAnswer ended(Renewal renewal) {
+        return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.SESSION_ENDED, null);
     }
 
     private List<RenewalAnswer> renew(Connection connection, LockSession session, List<Renewal> renewals)
@@ -340,7 +449,18 @@ public final class AdvisoryStore implements LockStore {
 
     @Override
     public boolean release(Release release) {
-        LockSession session = current;
+        LockSession own = working.remove(release.key());
+        LockSession session = own == null ? current : own;
+        try {
+            return releaseOn(session, release);
+        } finally {
+            if (own != null) {
+                own.close();
+            }
+        }
+    }
+
+    private boolean releaseOn(@Nullable LockSession session, Release release) {
         if (session == null || session.hasEnded()) {
             return false;
         }

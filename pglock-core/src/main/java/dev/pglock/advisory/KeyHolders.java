@@ -18,6 +18,9 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Types;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.OffsetDateTime;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -173,6 +176,26 @@ final class KeyHolders {
                 }
             }
             return holders;
+        }
+    }
+
+    /** The server's time, if that session holds that key at it. */
+    @Nullable
+    Instant timeIfHeldBy(int pid, long key, Duration budget) {
+        try {
+            return reads.<@Nullable Instant>run(ConnectionSource.Lane.WORK, budget, (connection, unanswered) -> {
+                try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.TIME_IF_HELD_BY)) {
+                    statement.setInt(1, pid);
+                    statement.setLong(2, key);
+                    try (ResultSet row = statement.executeQuery()) {
+                        return row.next()
+                                ? row.getObject("now", OffsetDateTime.class).toInstant()
+                                : null;
+                    }
+                }
+            });
+        } catch (SQLException e) {
+            throw new LockStorageException("A lock's session could not be looked up: " + e.getMessage(), e);
         }
     }
 

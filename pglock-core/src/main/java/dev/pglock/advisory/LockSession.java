@@ -1,5 +1,7 @@
 package dev.pglock.advisory;
 
+import dev.pglock.ConnectionWork;
+import dev.pglock.jdbc.SessionFactory;
 import dev.pglock.jdbc.SqlStates;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -123,6 +125,45 @@ final class LockSession {
                 end();
             }
             throw e;
+        }
+    }
+
+    /**
+     * Leaves the session to work, for as long as that takes. What it has not committed when it returns is committed; the
+     * session's end is the end of both.
+     */
+    <T extends @Nullable Object> T work(ConnectionWork<T> work) throws SQLException {
+        turn.lock();
+        try {
+            if (hasEnded()) {
+                throw new SQLException("The lock session has ended", "08003");
+            }
+            SessionFactory.leaveToWork(connection);
+            boolean done = false;
+            try {
+                T result = work.on(connection);
+                if (!connection.getAutoCommit()) {
+                    connection.commit();
+                }
+                done = true;
+                return result;
+            } finally {
+                takeBack(done);
+            }
+        } finally {
+            turn.unlock();
+        }
+    }
+
+    private void takeBack(boolean done) {
+        try {
+            if (!done && !connection.getAutoCommit()) {
+                connection.rollback();
+            }
+            connection.setAutoCommit(true);
+        } catch (SQLException e) {
+            log.debug("A lock session cannot be used any more after the work on it", e);
+            end();
         }
     }
 

@@ -33,6 +33,8 @@ public final class LockSessions {
     /** Not on every platform. */
     private static final String CHECK_CLIENT = "SELECT set_config('client_connection_check_interval', '1s', false)";
 
+    private static final int PROBES = 5;
+
     private final SessionFactory sessions;
     private final Duration lease;
 
@@ -59,8 +61,11 @@ public final class LockSessions {
         boolean ready = false;
         try {
             int pid = check(session);
-            if (pid != SessionFactory.announcedPid(session)) {
-                refuseTransactionPooler(session, pid);
+            if (SessionFactory.isBehindPooler(session)) {
+                refuseTransactionPooler(session);
+                if (!sessions.applySettings(session, pid)) {
+                    throw transactionPooler();
+                }
             }
             setUp(session);
             ready = true;
@@ -101,17 +106,18 @@ public final class LockSessions {
     }
 
     /**
-     * The process that answers is not the one that the driver was told of: there is a pooler. In transaction mode it gives
-     * our process away as soon as another client has a transaction; then ours changes.
+     * In transaction mode a pooler gives our server process away while we are silent: to a transaction that another client
+     * keeps open, where it is seen there, or it is seen here that we have got another one. In session mode it is ours.
      */
-    private void refuseTransactionPooler(Connection session, int pid) throws SQLException {
+    private void refuseTransactionPooler(Connection session) throws SQLException {
         try (Connection other = sessions.open(sessions.settings().timeouts().work())) {
             other.setAutoCommit(false);
-            int ignored = pid(other);
-            boolean changed = pid(session) != pid;
-            other.rollback();
-            if (changed) {
-                throw transactionPooler();
+            for (int i = 0; i < PROBES; i++) {
+                int pid = pid(session);
+                if (pid(other) == pid || pid(session) != pid) {
+                    throw transactionPooler();
+                }
+                other.rollback();
             }
         }
     }

@@ -1,5 +1,6 @@
 package dev.pglock.engine;
 
+import dev.pglock.ConnectionWork;
 import dev.pglock.Denial;
 import dev.pglock.DenialReason;
 import dev.pglock.LockAttempt;
@@ -22,6 +23,8 @@ import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.Release;
+import java.sql.Connection;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -131,7 +134,10 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
 
     @Override
     public LockHandle acquire(LockRequest request) throws InterruptedException {
-        Asked asked = resolve(request);
+        return acquire(resolve(request));
+    }
+
+    private LockHandle acquire(Asked asked) throws InterruptedException {
         Deadline deadline = Deadline.in(asked.waitTimeout());
         if (Thread.interrupted()) {
             throw new InterruptedException();
@@ -219,14 +225,16 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private LockAttempt claim(Asked asked, LocalTable.Permit permit) {
         Tenures home = asked.home();
         long sentAt = System.nanoTime();
+        Claim claim = new Claim(
+                asked.name(),
+                asked.key(),
+                asked.lease(),
+                asked.request().version(),
+                asked.request().data());
         ClaimAnswer answer = home.outage()
-                .observe(() -> home.store()
-                        .claim(new Claim(
-                                asked.name(),
-                                asked.key(),
-                                asked.lease(),
-                                asked.request().version(),
-                                asked.request().data())));
+                .observe(() -> asked.isForWork()
+                        ? home.store().claimForWork(claim)
+                        : home.store().claim(claim));
         if (answer instanceof ClaimAnswer.Denied denied) {
             return denied(denied.denial());
         }
@@ -294,7 +302,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                 EngineSettings.checkLease(lease),
                 Objects.requireNonNullElse(request.waitTimeout(), settings.waitTimeout()),
                 request.maxHold() != null ? request.maxHold() : settings.maxHold(),
-                Objects.requireNonNullElse(request.onLost(), settings.onLost()));
+                Objects.requireNonNullElse(request.onLost(), settings.onLost()),
+                false);
     }
 
     /** A request with all that it left open filled in. */
@@ -305,7 +314,12 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             Duration lease,
             Duration waitTimeout,
             @Nullable Duration maxHold,
-            OnLost onLost) {
+            OnLost onLost,
+            boolean isForWork) {
+
+        Asked forWork() {
+            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, true);
+        }
 
         String name() {
             return request.name();
@@ -322,6 +336,31 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                     onLost,
                     request.version());
         }
+    }
+
+    // ---- with the caller's connections, or ours
+
+    @Override
+    public boolean tryAcquireInTransaction(Connection transaction, String name) {
+        String normal = LockNames.normalise(name);
+        if (!gate.isOpen()) {
+            return false;
+        }
+        Tenures home = Objects.requireNonNull(tenures.get(settings.strategy()));
+        return home.outage()
+                .observe(() ->
+                        home.store().tryInTransaction(transaction, normal, keys.key(settings.namespace(), normal)));
+    }
+
+    @Override
+    public <T extends @Nullable Object> T onConnection(LockRequest request, ConnectionWork<T> work)
+            throws InterruptedException, SQLException {
+        Asked asked = resolve(request).forWork();
+        LockStore store = asked.home().store();
+        LockHandle lock = acquire(asked);
+        LockStore.Tenancy held = new LockStore.Tenancy(lock.name(), lock.key(), lock.fence());
+        lock.onLost(() -> store.abandon(held));
+        return lock.<T, SQLException>execute(() -> store.onConnection(held, work));
     }
 
     // ---- looking, and operators

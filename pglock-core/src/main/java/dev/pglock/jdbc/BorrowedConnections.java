@@ -2,7 +2,7 @@ package dev.pglock.jdbc;
 
 import java.sql.Connection;
 import java.sql.SQLException;
-import java.sql.Statement;
+import java.time.Duration;
 import javax.sql.DataSource;
 import org.postgresql.core.BaseConnection;
 import org.postgresql.core.TransactionState;
@@ -23,15 +23,8 @@ public final class BorrowedConnections extends RecoveringSource {
 
     private static final Logger log = LoggerFactory.getLogger(BorrowedConnections.class);
 
-    /** BEGIN … READ WRITE on a standby: "cannot set transaction read-write mode during recovery". */
-    private static final String FEATURE_NOT_SUPPORTED = "0A000";
-
-    private static final String READ_ONLY = "25006";
-    private static final int HAS_TRANSACTION_TIMEOUT = 17;
-
     private final DataSource lender;
-    private final String begin;
-    private final String beginWithTransactionTimeout;
+    private final LocalTransaction transaction;
 
     /**
      * Creates the source. Borrows nothing.
@@ -41,18 +34,7 @@ public final class BorrowedConnections extends RecoveringSource {
      */
     public BorrowedConnections(DataSource lender, JdbcTimeouts timeouts) {
         this.lender = lender;
-        this.begin = """
-                BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE NOT DEFERRABLE;
-                SET LOCAL synchronous_commit = on;
-                SET LOCAL enable_seqscan = off;
-                SET LOCAL lock_timeout = %d;
-                SET LOCAL statement_timeout = %d;
-                SET LOCAL idle_in_transaction_session_timeout = %d
-                """.formatted(
-                        timeouts.lock().toMillis(),
-                        timeouts.statement().toMillis(),
-                        timeouts.statement().toMillis());
-        this.beginWithTransactionTimeout = begin + "; SET LOCAL transaction_timeout = 0";
+        this.transaction = new LocalTransaction(timeouts);
     }
 
     @Override
@@ -93,6 +75,14 @@ public final class BorrowedConnections extends RecoveringSource {
         }
     }
 
+    /** As it is lent: its settings are the application's own, as for all its work. */
+    @Override
+    public Connection open(Duration budget) throws SQLException {
+        Connection connection = lender.getConnection();
+        connection.setAutoCommit(false);
+        return connection;
+    }
+
     @Override
     public void close() {
         // Everything belongs to the lender.
@@ -118,18 +108,7 @@ public final class BorrowedConnections extends RecoveringSource {
             // The driver must open no transaction of its own. With nothing under way this is no message to the server.
             connection.setAutoCommit(true);
             inTransaction = true;
-            int version = connection.getMetaData().getDatabaseMajorVersion();
-            execute(version < HAS_TRANSACTION_TIMEOUT ? begin : beginWithTransactionTimeout);
-        }
-
-        private void execute(String sql) throws SQLException {
-            try (Statement statement = connection.createStatement()) {
-                boolean ignored = statement.execute(sql);
-            } catch (SQLException e) {
-                throw FEATURE_NOT_SUPPORTED.equals(e.getSQLState())
-                        ? new SQLException("The server is a standby and cannot be written to", READ_ONLY, e)
-                        : e;
-            }
+            transaction.begin(connection);
         }
 
         @Override
@@ -139,7 +118,7 @@ public final class BorrowedConnections extends RecoveringSource {
 
         @Override
         public void giveBack() throws SQLException {
-            execute("COMMIT");
+            transaction.commit(connection);
             inTransaction = false;
             restore();
             connection.close();
@@ -152,7 +131,7 @@ public final class BorrowedConnections extends RecoveringSource {
                     connection.abort(SessionFactory.DIRECT);
                 } else {
                     if (inTransaction) {
-                        execute("ROLLBACK");
+                        transaction.rollback(connection);
                     }
                     restore();
                 }

@@ -1,5 +1,6 @@
 package dev.pglock.jdbc;
 
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
@@ -33,6 +34,16 @@ public interface ConnectionSource extends AutoCloseable {
      * @throws UnsupportedDatabaseException if this is not a PostgreSQL that is supported
      */
     <T extends @Nullable Object> T run(Lane lane, Duration budget, SqlWork<T> work) throws SQLException;
+
+    /**
+     * Opens a connection for the work of somebody else: in no transaction, not in autocommit mode, without our timeouts, and
+     * taken from nobody else here. Blocks for the budget at most.
+     *
+     * @param budget how long it may take
+     * @return the connection; the caller closes it
+     * @throws SQLException if that failed
+     */
+    Connection open(Duration budget) throws SQLException;
 
     /** Closes the connections of its own; work that is still under way on one of them fails. Idempotent. */
     @Override

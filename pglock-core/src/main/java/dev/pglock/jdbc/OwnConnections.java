@@ -5,6 +5,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.SQLTransientConnectionException;
+import java.time.Duration;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
@@ -24,9 +25,11 @@ public final class OwnConnections extends RecoveringSource {
     /** Below the age at which the pool replaces a connection anyway. */
     private static final long GREATEST_IDLE_MILLIS = 20 * 60_000;
 
+    private final SessionFactory sessions;
     private final HikariDataSource pool;
     private final Semaphore work;
     private final Semaphore heartbeat;
+    private final LocalTransaction transaction;
 
     /**
      * Creates the pool. Opens nothing.
@@ -38,8 +41,10 @@ public final class OwnConnections extends RecoveringSource {
         if (size < 1) {
             throw new IllegalArgumentException("There must be at least 1 connection, not " + size);
         }
+        this.sessions = sessions;
         this.work = new Semaphore(Math.max(1, size - 1), true);
         this.heartbeat = size == 1 ? work : new Semaphore(1, true);
+        this.transaction = new LocalTransaction(sessions.settings().timeouts());
         this.pool = new HikariDataSource(config(sessions, size));
     }
 
@@ -73,10 +78,10 @@ public final class OwnConnections extends RecoveringSource {
                 // What broke one of them has most likely broken all.
                 pool.getHikariPoolMXBean().softEvictConnections();
             }
-            Connection connection = connect();
-            connection.setNetworkTimeout(SessionFactory.DIRECT, budget.millisLeft());
+            OwnLoan loan = new OwnLoan(connect(), permits);
+            // From here on, the loan gives the permit back.
             lent = true;
-            return new OwnLoan(connection, permits);
+            return loan.begun(budget);
         } finally {
             if (!lent) {
                 permits.release();
@@ -129,6 +134,7 @@ public final class OwnConnections extends RecoveringSource {
 
         private final Connection connection;
         private final Semaphore permits;
+        private boolean inTransaction;
 
         OwnLoan(Connection connection, Semaphore permits) {
             this.connection = connection;
@@ -140,14 +146,48 @@ public final class OwnConnections extends RecoveringSource {
             return connection;
         }
 
+        /** Behind a pooler, the session is ours for a transaction only. */
+        OwnLoan begun(Budget budget) throws SQLException {
+            boolean begun = false;
+            try {
+                connection.setNetworkTimeout(SessionFactory.DIRECT, budget.millisLeft());
+                if (SessionFactory.isBehindPooler(connection)) {
+                    transaction.begin(connection);
+                    inTransaction = true;
+                }
+                begun = true;
+                return this;
+            } finally {
+                if (!begun) {
+                    close(true);
+                }
+            }
+        }
+
         @Override
-        public void giveBack() {
+        public void giveBack() throws SQLException {
+            if (inTransaction) {
+                transaction.commit(connection);
+                inTransaction = false;
+            }
             close(false);
         }
 
         @Override
         public void discard(boolean unusable) {
-            close(unusable);
+            close(unusable || !rolledBack());
+        }
+
+        private boolean rolledBack() {
+            try {
+                if (inTransaction) {
+                    transaction.rollback(connection);
+                }
+                return true;
+            } catch (SQLException e) {
+                log.debug("A connection could not be rolled back and is closed", e);
+                return false;
+            }
         }
 
         private void close(boolean unusable) {
@@ -164,6 +204,14 @@ public final class OwnConnections extends RecoveringSource {
                 permits.release();
             }
         }
+    }
+
+    /** Outside the pool, so that heartbeats have theirs. */
+    @Override
+    public Connection open(Duration budget) throws SQLException {
+        Connection session = sessions.open(budget);
+        SessionFactory.leaveToWork(session);
+        return session;
     }
 
     @Override

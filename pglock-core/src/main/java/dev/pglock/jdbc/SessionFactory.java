@@ -4,7 +4,9 @@ import java.sql.Array;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
+import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -12,6 +14,7 @@ import java.util.Properties;
 import java.util.concurrent.Executor;
 import java.util.function.Supplier;
 import org.postgresql.core.BaseConnection;
+import org.postgresql.jdbc.PgConnection;
 
 /**
  * Opens sessions of our own: physical connections outside every pool, set up so that no setting of a role, a database or
@@ -22,10 +25,19 @@ public final class SessionFactory {
     /** pgjdbc sets the socket's timeout on the calling thread and uses no executor. */
     static final Executor DIRECT = Runnable::run;
 
-    // A setting that this server does not have is left out.
+    // A setting that this server does not have is left out. On a session other than the one expected, nothing is set.
     private static final String SETTINGS = """
             SELECT set_config(s.name, ours.value, false)
             FROM unnest(?::text[], ?::text[]) AS ours (name, value) JOIN pg_catalog.pg_settings s USING (name)
+            WHERE pg_backend_pid() = ?::int
+            """;
+
+    private static final String OWN_WAYS = """
+            RESET statement_timeout;
+            RESET lock_timeout;
+            RESET idle_in_transaction_session_timeout;
+            RESET enable_seqscan;
+            SET idle_session_timeout = 0
             """;
 
     private final Supplier<ConnectionSpec> specs;
@@ -55,7 +67,8 @@ public final class SessionFactory {
      * Opens a session. Blocks for the budget at most.
      *
      * @param budget how long it may take
-     * @return the session: autocommit, READ COMMITTED, read-write, with timeouts; the caller closes it
+     * @return the session: autocommit, READ COMMITTED, read-write, with timeouts, unless {@link #isBehindPooler}; the
+     *     caller closes it
      * @throws SQLException if that failed
      * @throws UnsupportedDatabaseException if this is not a PostgreSQL that is supported
      */
@@ -64,14 +77,15 @@ public final class SessionFactory {
     }
 
     /**
-     * The server process that the driver was told of when it connected. A pooler tells one that does not exist.
+     * Whether something like PgBouncer stands between the driver and the server. The server's sessions may then be given to
+     * others between two transactions: they are left as they are, and no statement is prepared on them.
      *
-     * @param session a connection
-     * @return its process id
+     * @param session one that a factory has opened
+     * @return true if the server process that answers is not the one that the driver was told of
      * @throws SQLException if the connection is none of the PostgreSQL driver's
      */
-    public static int announcedPid(Connection session) throws SQLException {
-        return session.unwrap(BaseConnection.class).getQueryExecutor().getBackendPID();
+    public static boolean isBehindPooler(Connection session) throws SQLException {
+        return session.unwrap(PgConnection.class).getPrepareThreshold() == 0;
     }
 
     Connection open(Budget budget) throws SQLException {
@@ -82,7 +96,11 @@ public final class SessionFactory {
             SupportedDatabase.check(session);
             session.setNetworkTimeout(DIRECT, budget.millisLeft());
             session.setAutoCommit(true);
-            applySettings(session);
+            int announced =
+                    session.unwrap(BaseConnection.class).getQueryExecutor().getBackendPID();
+            if (!applySettings(session, announced)) {
+                session.unwrap(PgConnection.class).setPrepareThreshold(0);
+            }
             ready = true;
             return session;
         } finally {
@@ -90,6 +108,23 @@ public final class SessionFactory {
                 session.abort(DIRECT);
             }
         }
+    }
+
+    /**
+     * Leaves a session that a factory has opened to the work of somebody else: not in autocommit mode, with the timeouts of
+     * role and database instead of ours, and as silent as it likes.
+     *
+     * @param session the session
+     * @throws SQLException if that failed
+     */
+    public static void leaveToWork(Connection session) throws SQLException {
+        if (!isBehindPooler(session)) {
+            try (Statement statement = session.createStatement()) {
+                boolean ignored = statement.execute(OWN_WAYS);
+            }
+        }
+        session.setNetworkTimeout(DIRECT, 0);
+        session.setAutoCommit(false);
     }
 
     private Properties properties(ConnectionSpec spec, Budget budget) {
@@ -119,14 +154,25 @@ public final class SessionFactory {
         return a.end() - b.end() < 0 ? a : b;
     }
 
-    private void applySettings(Connection session) throws SQLException {
+    /**
+     * Sets a session up for good, as {@link #open} does where no pooler stands in between.
+     *
+     * @param session the session
+     * @param pid the server process that it is expected to be
+     * @return false if it is another one, on which nothing was set
+     * @throws SQLException if that failed
+     */
+    public boolean applySettings(Connection session, int pid) throws SQLException {
         Map<String, String> ours = serverSettings();
         Array names = session.createArrayOf("text", ours.keySet().toArray());
         Array values = session.createArrayOf("text", ours.values().toArray());
         try (PreparedStatement statement = session.prepareStatement(SETTINGS)) {
             statement.setArray(1, names);
             statement.setArray(2, values);
-            boolean ignored = statement.execute();
+            statement.setInt(3, pid);
+            try (ResultSet applied = statement.executeQuery()) {
+                return applied.next();
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 package dev.pglock.lease;
 
+import dev.pglock.ConnectionWork;
 import dev.pglock.Denial;
 import dev.pglock.DenialReason;
 import dev.pglock.LockInfo;
@@ -31,6 +32,8 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Keeps locks as rows of a table. A claim of a known name, a renewal of everything held and a release are one statement
@@ -38,6 +41,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class LeaseStore implements LockStore {
 
+    private static final Logger log = LoggerFactory.getLogger(LeaseStore.class);
     private static final int SWEPT_AT_ONCE = 1000;
     private static final int ASKED_AT_MOST = 3;
     private static final String UNDEFINED_TABLE = "42P01";
@@ -333,6 +337,50 @@ public final class LeaseStore implements LockStore {
                 timeouts.work(),
                 (connection, unanswered) ->
                         new LeaseRows(sql(connection).table).read(connection, identity.namespace(), name));
+    }
+
+    // ---- with the caller's connection, or one for him
+
+    @Override
+    public boolean tryInTransaction(Connection transaction, String name, long key) {
+        String what = "Lock '" + name + "' could not be taken in a transaction";
+        LeaseSql sql =
+                resolved != null ? resolved : run(what, Lane.WORK, timeouts.work(), (own, unanswered) -> sql(own));
+        try {
+            return new TransactionLock(connections, sql.table, identity.namespace(), timeouts.work())
+                    .tryAcquire(transaction, name, key);
+        } catch (SQLException e) {
+            throw failure(what, e);
+        }
+    }
+
+    /** The work has a connection of its own, outside the pool: whoever renews the tenure meanwhile needs that one. */
+    @Override
+    public <T extends @Nullable Object> T onConnection(Tenancy held, ConnectionWork<T> work) throws SQLException {
+        LeaseSql sql = run("Work under a lock", Lane.WORK, timeouts.work(), (own, unanswered) -> sql(own));
+        FencedCommit fence = new FencedCommit(connections, sql.table, identity, timeouts.work());
+        try (Connection connection = connections.open(timeouts.work())) {
+            boolean committed = false;
+            try {
+                T result = work.on(FencedConnection.around(connection, fence, held));
+                fence.check(connection, held);
+                connection.commit();
+                committed = true;
+                return result;
+            } finally {
+                if (!committed) {
+                    rollBack(connection);
+                }
+            }
+        }
+    }
+
+    private static void rollBack(Connection connection) {
+        try {
+            connection.rollback();
+        } catch (SQLException e) {
+            log.debug("A connection could not be rolled back and is closed as it is", e);
+        }
     }
 
     // ---- operators and housekeeping

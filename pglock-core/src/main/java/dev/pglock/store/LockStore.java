@@ -1,8 +1,11 @@
 package dev.pglock.store;
 
+import dev.pglock.ConnectionWork;
 import dev.pglock.LockInfo;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
+import java.sql.Connection;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -83,6 +86,62 @@ public interface LockStore extends AutoCloseable {
      * @return true if a tenure was ended
      */
     boolean forceRelease(String name, boolean now);
+
+    /**
+     * Tries to take a lock that lasts until the end of somebody else's transaction. Where it is denied, the transaction is
+     * as it was.
+     *
+     * @param transaction the connection that is in it
+     * @param name the lock's name
+     * @param key the name's advisory key
+     * @return whether the lock is held
+     * @throws IllegalStateException if the connection is in no transaction
+     */
+    default boolean tryInTransaction(Connection transaction, String name, long key) {
+        throw new UnsupportedOperationException("The strategy " + strategy() + " knows no locks inside transactions");
+    }
+
+    /**
+     * Tries once to take a lock that work is to be done on the connection of, like {@link #claim}.
+     *
+     * @param claim what is asked for
+     * @return granted, or denied with the reason
+     */
+    default ClaimAnswer claimForWork(Claim claim) {
+        return claim(claim);
+    }
+
+    /**
+     * Does work on the connection that holds a lock, which was got by {@link #claimForWork}. Where strategies differ in what
+     * holds it, they agree in this: nothing that the work commits is committed after the tenure has ended, as far as the
+     * server can tell.
+     *
+     * @param held the tenure
+     * @param work the work
+     * @param <T> its result
+     * @return the work's result
+     * @throws dev.pglock.LockLostException if the tenure has ended; what was not committed before is rolled back
+     * @throws SQLException what the work threw, or the commit
+     */
+    default <T extends @Nullable Object> T onConnection(Tenancy held, ConnectionWork<T> work) throws SQLException {
+        throw new UnsupportedOperationException("The strategy " + strategy() + " has no connections");
+    }
+
+    /**
+     * A tenure is lost to whoever holds it: what still runs on its connection is to be ended with it. Never blocks.
+     *
+     * @param held the tenure
+     */
+    default void abandon(Tenancy held) {}
+
+    /**
+     * A tenure on which work is done.
+     *
+     * @param name the lock's name
+     * @param key the name's advisory key
+     * @param fence the tenure's fence
+     */
+    record Tenancy(String name, long key, long fence) {}
 
     /**
      * Does what is due by time: removes what nobody needs any more, gives back what was kept for its minimum hold, closes

@@ -194,6 +194,14 @@ public final class PostgresServer implements AutoCloseable {
         return port;
     }
 
+    String username() {
+        return username;
+    }
+
+    String password() {
+        return password;
+    }
+
     String url(String database) {
         return "jdbc:postgresql://" + host + ":" + port + "/" + database;
     }

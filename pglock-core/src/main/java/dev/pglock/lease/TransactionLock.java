@@ -1,0 +1,134 @@
+package dev.pglock.lease;
+
+import dev.pglock.LockState;
+import dev.pglock.jdbc.ConnectionSource;
+import dev.pglock.jdbc.SqlStates;
+import dev.pglock.jdbc.SqlWork;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Savepoint;
+import java.time.Duration;
+
+/**
+ * Locks that last as long as somebody else's transaction, for both strategies: by the name's key, and then by a look at its
+ * row. No row is written, and there is no fence.
+ *
+ * <p>The look comes after the key, in a snapshot of its own: under REPEATABLE READ and SERIALIZABLE, where the transaction's
+ * snapshot may be older than the key, on a connection of ours. A denial gives the key back, by a savepoint, and an error
+ * leaves the caller's transaction as it was.
+ */
+public final class TransactionLock {
+
+    private static final String TRY_KEY = """
+            SELECT pg_try_advisory_xact_lock(?::bigint) AS got, pg_is_in_recovery() AS standby,
+                   current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') AS sees_news
+            """;
+
+    private final ConnectionSource own;
+    private final LeaseRows rows;
+    private final String namespace;
+    private final Duration budget;
+
+    /**
+     * Creates the locks of one namespace.
+     *
+     * @param own for the look where the transaction's own would be of no use
+     * @param table the lease table; it need not exist
+     * @param namespace the namespace
+     * @param budget how long that look may take
+     */
+    public TransactionLock(ConnectionSource own, LeaseTable table, String namespace, Duration budget) {
+        this.own = own;
+        this.rows = new LeaseRows(table);
+        this.namespace = namespace;
+        this.budget = budget;
+    }
+
+    /**
+     * Tries to take a lock until the end of a transaction.
+     *
+     * @param transaction a connection to the database of the locks, in a transaction
+     * @param name the lock's name
+     * @param key its key
+     * @return whether the lock is held
+     * @throws IllegalStateException if the connection is in autocommit mode, where the lock would end at once
+     * @throws SQLException if a statement failed
+     */
+    public boolean tryAcquire(Connection transaction, String name, long key) throws SQLException {
+        if (transaction.getAutoCommit()) {
+            throw new IllegalStateException(
+                    "Lock '" + name
+                            + "' was to last until the end of a transaction, but the connection is in autocommit mode: it would end at once");
+        }
+        Savepoint before = transaction.setSavepoint();
+        boolean held = false;
+        try {
+            held = tryAcquireInside(transaction, name, key);
+            return held;
+        } finally {
+            if (!held) {
+                transaction.rollback(before);
+            }
+            transaction.releaseSavepoint(before);
+        }
+    }
+
+    private boolean tryAcquireInside(Connection transaction, String name, long key) throws SQLException {
+        boolean seesNews;
+        try (PreparedStatement statement = transaction.prepareStatement(TRY_KEY)) {
+            statement.setLong(1, key);
+            try (ResultSet row = statement.executeQuery()) {
+                if (!row.next() || !row.getBoolean("got")) {
+                    return false;
+                }
+                if (row.getBoolean("standby")) {
+                    throw new SQLException("The server is a standby: its locks exclude nobody on the primary", "25006");
+                }
+                seesNews = row.getBoolean("sees_news");
+            }
+        }
+        SqlWork<Boolean> look = (connection, unanswered) -> isFree(connection, name);
+        return seesNews ? here(transaction, look) : onOwn(look);
+    }
+
+    /** What the caller's search path does not show, or his role may not read, ours may. */
+    private boolean here(Connection transaction, SqlWork<Boolean> look) throws SQLException {
+        Savepoint before = transaction.setSavepoint();
+        boolean looked = false;
+        try {
+            boolean free = look.run(transaction, false);
+            looked = true;
+            return free;
+        } catch (SQLException e) {
+            return switch (SqlStates.kindOf(e)) {
+                case MISSING_TABLE, MISSING_PRIVILEGE -> onOwn(look);
+                default -> throw e;
+            };
+        } finally {
+            if (!looked) {
+                transaction.rollback(before);
+            }
+            transaction.releaseSavepoint(before);
+        }
+    }
+
+    /** Without the table there is nothing that could say no. */
+    private boolean onOwn(SqlWork<Boolean> look) throws SQLException {
+        try {
+            return own.run(ConnectionSource.Lane.WORK, budget, look);
+        } catch (SQLException e) {
+            if (SqlStates.kindOf(e) == SqlStates.Kind.MISSING_TABLE) {
+                return true;
+            }
+            throw e;
+        }
+    }
+
+    private boolean isFree(Connection connection, String name) throws SQLException {
+        return rows.read(connection, namespace, name).stream()
+                .map(info -> info.state())
+                .allMatch(state -> state == LockState.FREE || state == LockState.EXPIRED);
+    }
+}

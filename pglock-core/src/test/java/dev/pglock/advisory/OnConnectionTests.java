@@ -1,0 +1,194 @@
+package dev.pglock.advisory;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.awaitility.Awaitility.await;
+
+import dev.pglock.LockContext;
+import dev.pglock.LockLostException;
+import dev.pglock.LockRequest;
+import dev.pglock.LockStrategy;
+import dev.pglock.engine.EngineSettings;
+import dev.pglock.engine.LockEngine;
+import dev.pglock.store.LockStore;
+import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.TcpProxy;
+import dev.pglock.testing.TestDatabase;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Work on the connection that holds the lock. All pools have one connection. */
+class OnConnectionTests {
+
+    private static final String NAMESPACE = "work";
+    private static final Duration LEASE = AdvisoryStores.LEASE;
+
+    private final AdvisoryStores stores = AdvisoryStores.withTable();
+    private final TestDatabase database = stores.database();
+    private final TcpProxy wire = TcpProxy.to(database.server());
+    private final List<LockEngine> engines = new ArrayList<>();
+
+    @BeforeEach
+    void createBusiness() {
+        database.execute("CREATE TABLE business (id int)");
+    }
+
+    @AfterEach
+    void close() throws Exception {
+        engines.forEach(LockEngine::close);
+        stores.close();
+        wire.close();
+    }
+
+    private LockEngine engine(LockStrategy strategy, String label) {
+        StoreIdentity identity = StoreIdentity.random(NAMESPACE, label);
+        LockStore store = strategy == LockStrategy.LEASE
+                ? stores.lease(identity, database.url(wire), LEASE, 1)
+                : stores.store(identity, wire);
+        LockEngine engine = LockEngine.builder(
+                        EngineSettings.defaults(NAMESPACE, label, strategy).withLease(LEASE, Duration.ofMillis(200)))
+                .store(store)
+                .build();
+        engines.add(engine);
+        return engine;
+    }
+
+    private static void insert(Connection connection) throws SQLException {
+        try (var statement = connection.createStatement()) {
+            statement.execute("INSERT INTO business VALUES (1)");
+        }
+    }
+
+    private long business() {
+        return database.number("SELECT count(*) FROM business");
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"LEASE", "ADVISORY"})
+    void workLastsLongerThanTheLeaseAndIsCommitted(LockStrategy strategy) throws Exception {
+        LockEngine a = engine(strategy, "A");
+        LockEngine b = engine(strategy, "B");
+
+        String result = a.onConnection(LockRequest.of("name"), connection -> {
+            insert(connection);
+            connection.commit();
+            insert(connection);
+            // A statement that takes longer than the lease, while heartbeats go on
+            TestDatabase.text(connection, "SELECT 1 FROM (SELECT pg_sleep(3)) AS x");
+            assertThat(LockContext.current().isHeld()).isTrue();
+            assertThat(b.tryAcquire(LockRequest.of("name"))).isEmpty();
+            return "done";
+        });
+
+        assertThat(result).isEqualTo("done");
+        assertThat(business()).isEqualTo(2);
+        b.tryAcquire(LockRequest.of("name")).orElseThrow().close();
+        assertThat(stores.keysHeld()).isZero();
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"LEASE", "ADVISORY"})
+    void itTakesOneConnectionForLockAndWork(LockStrategy strategy) throws Exception {
+        LockEngine a = engine(strategy, "A");
+        a.onConnection(LockRequest.of("warm"), connection -> null);
+        long before = wire.connections();
+
+        a.onConnection(LockRequest.of("name"), connection -> {
+            insert(connection);
+            return null;
+        });
+
+        assertThat(wire.connections() - before).isEqualTo(1);
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"LEASE", "ADVISORY"})
+    void workThatThrowsIsRolledBackAndTheLockIsFree(LockStrategy strategy) {
+        LockEngine a = engine(strategy, "A");
+
+        assertThatExceptionOfType(IllegalArgumentException.class)
+                .isThrownBy(() -> a.onConnection(LockRequest.of("name"), connection -> {
+                    insert(connection);
+                    throw new IllegalArgumentException("the work's own");
+                }));
+
+        assertThat(business()).isZero();
+        a.tryAcquire(LockRequest.of("name")).orElseThrow().close();
+        assertThat(stores.keysHeld()).isZero();
+    }
+
+    @Test
+    void theConnectionHoldsTheAdvisoryLock() throws Exception {
+        LockEngine a = engine(LockStrategy.ADVISORY, "A");
+
+        a.onConnection(LockRequest.of("name"), connection -> {
+            assertThat(TestDatabase.text(
+                            connection,
+                            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"))
+                    .isEqualTo("1");
+            return null;
+        });
+    }
+
+    @Test
+    void sessionAndWorkDieTogether() {
+        LockEngine a = engine(LockStrategy.ADVISORY, "A");
+        LockEngine b = engine(LockStrategy.ADVISORY, "B");
+
+        assertThatExceptionOfType(SQLException.class)
+                .isThrownBy(() -> a.onConnection(LockRequest.of("name"), connection -> {
+                    insert(connection);
+                    database.terminate("pglock:" + NAMESPACE + ":A");
+                    await().until(() -> b.tryAcquire(LockRequest.of("name")).isPresent());
+                    insert(connection);
+                    return null;
+                }));
+
+        assertThat(business()).isZero();
+    }
+
+    @Test
+    void underALeaseACommitAfterTheTenureIsRefused() throws Exception {
+        LockEngine a = engine(LockStrategy.LEASE, "A");
+
+        assertThatExceptionOfType(LockLostException.class)
+                .isThrownBy(() -> a.onConnection(LockRequest.of("name"), connection -> {
+                    insert(connection);
+                    connection.commit();
+                    insert(connection);
+                    database.execute("UPDATE pglock_lease SET fence = fence + 1");
+                    connection.commit();
+                    return null;
+                }));
+
+        assertThat(business()).isEqualTo(1);
+        assertThatExceptionOfType(SQLException.class)
+                .isThrownBy(() -> a.onConnection(LockRequest.of("other"), connection -> {
+                    connection.setAutoCommit(true);
+                    return null;
+                }));
+    }
+
+    @Test
+    void underALeaseACommitIsFencedAtEveryIsolationLevel() {
+        LockEngine a = engine(LockStrategy.LEASE, "A");
+        for (int isolation : List.of(2, 4, 8)) {
+            assertThatExceptionOfType(LockLostException.class)
+                    .isThrownBy(() -> a.onConnection(LockRequest.of("name " + isolation), connection -> {
+                        connection.setTransactionIsolation(isolation);
+                        insert(connection);
+                        database.execute("UPDATE pglock_lease SET fence = fence + 1");
+                        return null;
+                    }));
+        }
+        assertThat(business()).isZero();
+    }
+}
