@@ -116,13 +116,14 @@ public interface LockHandle extends AutoCloseable {
      * never frees the next holder's lock.
      *
      * @return true if the lock was still ours; false if it had been lost or released before
+     * @throws IllegalStateException while a body runs under this handle: {@link #execute} releases it at its end
      * @throws LockStorageException if the database failed; the tenure ends by its expiry
      */
     boolean release();
 
     /**
      * Gives the lock back like {@link #release()}, but never throws: a failure is logged as WARN, and the tenure ends by
-     * its expiry.
+     * its expiry. While a body runs under this handle it does nothing.
      */
     @Override
     void close();

@@ -1,6 +1,7 @@
 package dev.pglock;
 
 import java.text.Normalizer;
+import java.util.Objects;
 
 /**
  * The one rule for lock names: exact, case-sensitive text in Unicode normal form C, 1 to 255 characters, not blank,
@@ -21,27 +22,38 @@ public final class LockNames {
      * @throws IllegalArgumentException if the name is not usable; the message says why
      */
     public static String normalise(String name) {
-        if (name.isBlank()) {
-            throw new IllegalArgumentException("A lock's name must not be empty or blank");
+        return normalise("name", name);
+    }
+
+    /** The same rule for what is written beside a name. */
+    static String normalise(String what, String text) {
+        Objects.requireNonNull(text, () -> "A lock's " + what + " must not be null");
+        if (text.isBlank()) {
+            throw new IllegalArgumentException("A lock's " + what + " must not be empty or blank");
         }
-        if (name.indexOf('\0') >= 0) {
-            throw new IllegalArgumentException("A lock's name must not contain the character NUL (\\u0000)");
+        checkText("A lock's " + what, text);
+        String normal = Normalizer.normalize(text, Normalizer.Form.NFC);
+        if (normal.length() > MAX_LENGTH) {
+            throw new IllegalArgumentException("A lock's " + what + " must have at most " + MAX_LENGTH
+                    + " characters (UTF-16), but '" + normal.substring(0, 40) + "…' has " + normal.length());
         }
-        for (int i = 0; i < name.length(); i++) {
-            if (Character.isSurrogate(name.charAt(i))) {
-                if (i + 1 < name.length() && Character.isSurrogatePair(name.charAt(i), name.charAt(i + 1))) {
+        return normal;
+    }
+
+    /** What PostgreSQL cannot keep, or would keep as something else. */
+    static void checkText(String what, String text) {
+        if (text.indexOf('\0') >= 0) {
+            throw new IllegalArgumentException(what + " must not contain the character NUL (\\u0000)");
+        }
+        for (int i = 0; i < text.length(); i++) {
+            if (Character.isSurrogate(text.charAt(i))) {
+                if (i + 1 < text.length() && Character.isSurrogatePair(text.charAt(i), text.charAt(i + 1))) {
                     i++;
                 } else {
                     throw new IllegalArgumentException(
-                            "A lock's name must be well-formed Unicode: half a surrogate pair at index " + i);
+                            what + " must be well-formed Unicode: half a surrogate pair at index " + i);
                 }
             }
         }
-        String normal = Normalizer.normalize(name, Normalizer.Form.NFC);
-        if (normal.length() > MAX_LENGTH) {
-            throw new IllegalArgumentException("A lock's name must have at most " + MAX_LENGTH + " characters, but '"
-                    + normal.substring(0, 40) + "…' has " + normal.length());
-        }
-        return normal;
     }
 }

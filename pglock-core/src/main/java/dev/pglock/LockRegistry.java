@@ -141,6 +141,14 @@ public interface LockRegistry {
     boolean tryAcquireInTransaction(Connection transaction, String name);
 
     /**
+     * Whether a handle is one of this registry's: the same name may be held on the same thread for another namespace.
+     *
+     * @param lock a handle
+     * @return whether this registry granted it
+     */
+    boolean owns(LockHandle lock);
+
+    /**
      * Looks at a lock without taking it. Never acquires, never writes.
      *
      * @param name the lock's name

@@ -21,6 +21,9 @@ public final class LockRequest {
     /** A wait timeout that never ends. */
     public static final Duration UNLIMITED = Duration.ofSeconds(Long.MAX_VALUE);
 
+    /** The longest lease, minimum hold or maximum hold: what is longer is a mistake, and would overflow. */
+    public static final Duration GREATEST_DURATION = Duration.ofDays(365);
+
     private final String name;
     private final Options options;
 
@@ -63,9 +66,7 @@ public final class LockRequest {
             throw new IllegalArgumentException(
                     "A lock's data must have at most " + MAX_DATA_BYTES + " bytes of UTF-8, but has " + size);
         }
-        if (data.indexOf('\0') >= 0) {
-            throw new IllegalArgumentException("A lock's data must not contain the character NUL (\\u0000)");
-        }
+        LockNames.checkText("A lock's data", data);
         return data;
     }
 
@@ -185,17 +186,20 @@ public final class LockRequest {
      * Makes the work once for ever: when its body succeeds, the version is remembered with the lock and every later
      * claim for the same version is denied with {@link DenialReason#DONE}. A failure is not remembered.
      *
-     * @param version 1 to 255 characters
+     * @param version 1 to 255 characters, by the same rule as a name
      * @return a new request
      */
     public LockRequest version(String version) {
-        if (version.isBlank() || version.length() > LockNames.MAX_LENGTH || version.indexOf('\0') >= 0) {
-            throw new IllegalArgumentException(
-                    "A version must have 1 to " + LockNames.MAX_LENGTH + " characters, not all blank and none NUL");
-        }
         Options o = options;
         return with(new Options(
-                o.strategy, o.leaseDuration, o.waitTimeout, o.minHold, o.maxHold, o.onLost, version, o.data));
+                o.strategy,
+                o.leaseDuration,
+                o.waitTimeout,
+                o.minHold,
+                o.maxHold,
+                o.onLost,
+                LockNames.normalise("version", version),
+                o.data));
     }
 
     /**
@@ -224,6 +228,10 @@ public final class LockRequest {
     private static Duration positive(String what, Duration value) {
         if (value.isZero() || value.isNegative()) {
             throw new IllegalArgumentException(what + " must be positive, but is " + value);
+        }
+        if (value.compareTo(GREATEST_DURATION) > 0) {
+            throw new IllegalArgumentException(
+                    what + " must be at most " + GREATEST_DURATION.toDays() + " days, but is " + value);
         }
         return value;
     }

@@ -10,17 +10,21 @@ import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
 
 import com.tngtech.archunit.core.domain.JavaModifier;
 import com.tngtech.archunit.core.importer.ImportOption;
+import com.tngtech.archunit.core.importer.Location;
 import com.tngtech.archunit.junit.AnalyzeClasses;
 import com.tngtech.archunit.junit.ArchTest;
 import com.tngtech.archunit.lang.ArchRule;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.time.Clock;
 import java.time.Instant;
+import java.time.LocalDateTime;
 import java.time.OffsetDateTime;
+import java.time.ZonedDateTime;
 import org.jspecify.annotations.NullMarked;
 
 /** Which room may know which. */
-@AnalyzeClasses(packages = "dev.pglock", importOptions = ImportOption.DoNotIncludeTests.class)
+@AnalyzeClasses(packages = "dev.pglock", importOptions = ArchitectureTests.MainCode.class)
 class ArchitectureTests {
 
     @ArchTest
@@ -86,7 +90,17 @@ class ArchitectureTests {
             .orShould()
             .callMethod(OffsetDateTime.class, "now")
             .orShould()
-            .callMethod(System.class, "currentTimeMillis");
+            .callMethod(System.class, "currentTimeMillis")
+            .orShould()
+            .dependOnClassesThat()
+            .areAssignableTo(Clock.class)
+            .orShould()
+            .dependOnClassesThat()
+            .areAssignableTo(java.util.Date.class)
+            .orShould()
+            .callMethod(LocalDateTime.class, "now")
+            .orShould()
+            .callMethod(ZonedDateTime.class, "now");
 
     /** A virtual thread that waits inside a monitor keeps its carrier. */
     @ArchTest
@@ -95,4 +109,13 @@ class ArchitectureTests {
     @ArchTest
     static final ArchRule EVERY_PACKAGE_IS_NULL_MARKED =
             classes().that().haveSimpleName("package-info").should().beAnnotatedWith(NullMarked.class);
+
+    /** Whatever the build directory is called. */
+    static final class MainCode implements ImportOption {
+
+        @Override
+        public boolean includes(Location location) {
+            return !location.contains("/test-classes/") && !location.contains("-tests.jar");
+        }
+    }
 }

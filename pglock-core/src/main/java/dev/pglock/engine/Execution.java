@@ -27,14 +27,16 @@ final class Execution {
         }
     }
 
-    /** Interrupts the body if one is running and has not been interrupted yet. */
-    void interrupt() {
+    /** Interrupts the body if one is running and has not been interrupted yet; tells whether it did. */
+    boolean interrupt() {
         guard.lock();
         try {
-            if (thread != null && !interrupted) {
-                interrupted = true;
-                thread.interrupt();
+            if (thread == null || interrupted) {
+                return false;
             }
+            interrupted = true;
+            thread.interrupt();
+            return true;
         } finally {
             guard.unlock();
         }

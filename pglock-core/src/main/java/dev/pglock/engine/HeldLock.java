@@ -15,7 +15,9 @@ import dev.pglock.store.Renewal;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantLock;
@@ -114,6 +116,7 @@ final class HeldLock implements LockHandle {
 
     @Override
     public void onLost(Runnable action) {
+        Objects.requireNonNull(action, "action");
         callbackGuard.lock();
         try {
             if (!callbacksRun) {
@@ -152,11 +155,20 @@ final class HeldLock implements LockHandle {
 
     @Override
     public boolean release() {
+        if (execution.isRunning()) {
+            throw new IllegalStateException(
+                    "Lock '" + name() + "' cannot be released while a body runs under its handle: "
+                            + "execute releases it when the body has ended");
+        }
         return end(RunOutcome.SUCCEEDED, null);
     }
 
     @Override
     public void close() {
+        if (execution.isRunning()) {
+            log.debug("Lock '{}' is released when the body that runs under its handle has ended", name());
+            return;
+        }
         endAfterBody(null);
     }
 
@@ -183,6 +195,10 @@ final class HeldLock implements LockHandle {
         }
     }
 
+    boolean isIn(Collection<Tenures> registry) {
+        return registry.contains(tenures);
+    }
+
     Renewal renewal() {
         return new Renewal(name(), fence(), lease(), null);
     }
@@ -203,11 +219,9 @@ final class HeldLock implements LockHandle {
             return;
         }
         tenures.forget(this);
-        boolean interrupt = terms.onLost() == OnLost.INTERRUPT && execution.isRunning();
-        tenures.reportLoss(this, reason, interrupt);
-        if (interrupt) {
-            execution.interrupt();
-        }
+        // The body is told before anybody else: what listeners do must not keep it from that.
+        boolean interrupted = terms.onLost() == OnLost.INTERRUPT && execution.interrupt();
+        tenures.reportLoss(this, reason, interrupted);
         List<Runnable> actions;
         callbackGuard.lock();
         try {
@@ -221,7 +235,7 @@ final class HeldLock implements LockHandle {
 
     /** The registry is stopping: the body is asked to end, the lock stays its own until it has. */
     void interruptBody() {
-        execution.interrupt();
+        boolean ignored = execution.interrupt();
     }
 
     LockLostException lostException() {
@@ -245,7 +259,7 @@ final class HeldLock implements LockHandle {
     private void endAfterBody(@Nullable Throwable failure) {
         try {
             end(failure == null ? RunOutcome.SUCCEEDED : RunOutcome.FAILED, failure);
-        } catch (LockStorageException e) {
+        } catch (RuntimeException e) {
             if (failure != null) {
                 failure.addSuppressed(e);
             }

@@ -21,7 +21,7 @@ final class Listeners {
         for (LockListener listener : listeners) {
             try {
                 event.accept(listener);
-            } catch (RuntimeException e) {
+            } catch (RuntimeException | Error e) {
                 log.warn("A lock listener failed: {}", listener.getClass().getName(), e);
             }
         }

@@ -366,18 +366,21 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     // ---- looking, and operators
 
     @Override
+    public boolean owns(LockHandle lock) {
+        return lock instanceof HeldLock held && held.isIn(tenures.values());
+    }
+
+    @Override
     public Optional<LockInfo> find(String name) {
         String normal = LockNames.normalise(name);
-        return inOrder().stream()
-                .flatMap(t -> t.outage().observe(() -> t.store().find(normal)).stream())
-                .min(HELD_FIRST);
+        return inOrder().stream().flatMap(t -> t.store().find(normal).stream()).min(HELD_FIRST);
     }
 
     @Override
     public List<LockInfo> findAll() {
         Map<String, LockInfo> byName = new TreeMap<>();
         for (Tenures t : inOrder()) {
-            for (LockInfo info : t.outage().observe(() -> t.store().findAll())) {
+            for (LockInfo info : t.store().findAll()) {
                 byName.merge(info.name(), info, (a, b) -> HELD_FIRST.compare(a, b) <= 0 ? a : b);
             }
         }
@@ -414,10 +417,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private void tidyUp() {
         for (Tenures t : tenures.values()) {
             try {
-                t.outage().observe(() -> {
-                    t.store().tidyUp();
-                    return true;
-                });
+                t.store().tidyUp();
                 t.planTidyUp();
             } catch (LockStorageException e) {
                 log.debug(

@@ -10,7 +10,10 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Notices the beginning and the end of an outage of one store: one WARN and one INFO, however many attempts fail. */
+/**
+ * Notices the beginning and the end of an outage of one store: one WARN and one INFO, however many attempts fail. It is told
+ * of claims, renewals and releases only: that reading works, or does not, says nothing of them.
+ */
 final class Outage {
 
     private static final Logger log = LoggerFactory.getLogger(Outage.class);
@@ -65,10 +68,9 @@ final class Outage {
         }
     }
 
-    private static @Nullable String describe(LockStorageException e) {
-        Throwable cause = e.getCause();
-        return cause == null || cause.getMessage() == null
-                ? e.getMessage()
-                : e.getMessage() + ": " + cause.getMessage();
+    private static String describe(LockStorageException e) {
+        String what = String.valueOf(e.getMessage());
+        String why = e.getCause() == null ? null : e.getCause().getMessage();
+        return why == null || what.contains(why) ? what : what + ": " + why;
     }
 }

@@ -34,6 +34,7 @@ final class Tenures {
     private final Set<HeldLock> held = ConcurrentHashMap.newKeySet();
     private final Heartbeat heartbeat;
     private final Watchdog watchdog;
+    private volatile boolean closed;
 
     Tenures(
             LockStore store,
@@ -77,6 +78,10 @@ final class Tenures {
     }
 
     boolean release(HeldLock lock, Release release) {
+        if (closed) {
+            throw new LockStorageException(
+                    "Lock '" + lock.name() + "' was not released: its registry was closed before its body ended", null);
+        }
         try {
             return outage.observe(() -> store.release(release));
         } finally {
@@ -123,7 +128,7 @@ final class Tenures {
         Runnable guarded = () -> {
             try {
                 action.run();
-            } catch (RuntimeException e) {
+            } catch (RuntimeException | Error e) {
                 log.warn("A loss callback of lock '{}' failed", lock.name(), e);
             }
         };
@@ -163,6 +168,7 @@ final class Tenures {
 
     /** Heartbeats are the last thing to stop, then the connections. */
     void close() {
+        closed = true;
         heartbeat.stop(TimeUnit.SECONDS.toMillis(2));
         watchdog.stop(TimeUnit.SECONDS.toMillis(1));
         store.close();

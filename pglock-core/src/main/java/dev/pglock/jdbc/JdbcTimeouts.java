@@ -19,6 +19,9 @@ public record JdbcTimeouts(Duration statement, Duration lock, Duration work, Dur
     private static final Duration LEAST = Duration.ofMillis(250);
     private static final Duration GREATEST = Duration.ofSeconds(5);
     private static final Duration GREATEST_LOCK = Duration.ofSeconds(1);
+    /** TLS and a login to a busy server take their time, however short a lease is. */
+    private static final Duration LEAST_CONNECT = Duration.ofSeconds(2);
+
     private static final Duration GREATEST_CONNECT = Duration.ofSeconds(5);
     private static final Duration LEAST_IDLE = Duration.ofSeconds(10);
 
@@ -37,7 +40,7 @@ public record JdbcTimeouts(Duration statement, Duration lock, Duration work, Dur
                 statement,
                 least(GREATEST_LOCK, statement.dividedBy(2)),
                 attempt.multipliedBy(2),
-                least(GREATEST_CONNECT, attempt),
+                least(GREATEST_CONNECT, greatest(LEAST_CONNECT, attempt)),
                 greatest(LEAST_IDLE, third.plus(statement)));
     }
 

@@ -19,8 +19,8 @@ public final class OwnConnections extends RecoveringSource {
 
     private static final Logger log = LoggerFactory.getLogger(OwnConnections.class);
     private static final long VALIDATION_MILLIS = 250;
-    private static final long LEAST_WAIT_MILLIS = 1_000;
-    private static final long GREATEST_WAIT_MILLIS = 2_000;
+    private static final long LEAST_WAIT_MILLIS = 2_000;
+    private static final long GREATEST_WAIT_MILLIS = 5_000;
 
     /** Below the age at which the pool replaces a connection anyway. */
     private static final long GREATEST_IDLE_MILLIS = 20 * 60_000;

@@ -575,4 +575,73 @@ abstract class LockRegistryContract {
                         .filter(Thread::isAlive)
                         .noneMatch(t -> t.getName().startsWith("pglock-")));
     }
+
+    @Test
+    void aListenerThatThrowsAnErrorKeepsNobodyFromTheLockOrFromItsInterrupt() throws Exception {
+        LockStore store = newStore(StoreIdentity.random(namespace, "D"), LEASE);
+        LockEngine d = LockEngine.builder(EngineSettings.defaults(namespace, "D", store.strategy())
+                        .withLease(LEASE, HEARTBEAT))
+                .store(store)
+                .listener(new LockListener() {
+                    @Override
+                    public void acquired(LockHandle lock) {
+                        throw new NoClassDefFoundError("a listener");
+                    }
+
+                    @Override
+                    public void lost(LockHandle lock, LossReason reason) {
+                        throw new NoClassDefFoundError("a listener");
+                    }
+                })
+                .build();
+        engines.add(d);
+        CompletableFuture<Boolean> interrupted = new CompletableFuture<>();
+        CountDownLatch told = new CountDownLatch(1);
+        LockHandle lock = granted(d, LockRequest.of("n").maxHold(Duration.ofMillis(300)));
+        lock.onLost(told::countDown);
+        threads.submit(() -> lock.<Object, RuntimeException>execute(() -> {
+            try {
+                interrupted.complete(new CountDownLatch(1).await(5, TimeUnit.SECONDS));
+            } catch (InterruptedException e) {
+                interrupted.complete(true);
+            }
+            return null;
+        }));
+        assertThat(interrupted.get(8, TimeUnit.SECONDS)).isTrue();
+        assertThat(told.await(5, TimeUnit.SECONDS)).isTrue();
+        await().atMost(Duration.ofSeconds(5))
+                .until(() -> b.tryAcquire(LockRequest.of("n")).isPresent());
+    }
+
+    @Test
+    void aLockIsNotReleasedUnderABodyThatRuns() {
+        LockHandle lock = granted(a, "n");
+        lock.<Object, RuntimeException>execute(() -> {
+            assertThatIllegalStateException().isThrownBy(lock::release);
+            lock.close();
+            assertThat(lock.isHeld()).isTrue();
+            assertThat(denied(b, "n")).isIn(DenialReason.HELD, DenialReason.KEY_BUSY);
+            return null;
+        });
+        granted(b, "n").close();
+    }
+
+    @Test
+    void aRegistryKnowsItsOwnHandles() {
+        LockHandle lock = granted(a, "n");
+        assertThat(a.owns(lock)).isTrue();
+        assertThat(b.owns(lock)).isFalse();
+    }
+
+    @Test
+    void whatTakesTooLongToBeTrueIsRefusedBeforeAnythingIsClaimed() {
+        assertThatExceptionOfType(IllegalArgumentException.class)
+                .isThrownBy(() -> LockRequest.of("n").maxHold(Duration.ofDays(200_000)));
+        assertThatExceptionOfType(IllegalArgumentException.class)
+                .isThrownBy(() -> LockRequest.of("n").minHold(LockRequest.UNLIMITED));
+        LockHandle lock = granted(a, "n");
+        assertThatExceptionOfType(NullPointerException.class).isThrownBy(() -> lock.onLost(null));
+        assertThatExceptionOfType(IllegalArgumentException.class).isThrownBy(() -> lock.data("a\ud800b"));
+        assertThat(lock.isHeld()).isTrue();
+    }
 }

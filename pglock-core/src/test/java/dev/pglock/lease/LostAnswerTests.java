@@ -141,13 +141,13 @@ class LostAnswerTests {
         ClaimAnswer.Granted lock = granted(a, "held");
         wire.stall();
 
-        assertEndsWithin(Duration.ofSeconds(2), () -> a.claim(LeaseStores.claim("known")));
-        assertEndsWithin(Duration.ofSeconds(2), () -> a.find("known"));
+        assertEndsWithin(Duration.ofSeconds(5), () -> a.claim(LeaseStores.claim("known")));
+        assertEndsWithin(Duration.ofSeconds(5), () -> a.find("known"));
         // The budget, and what the pool takes to give up opening a connection
         assertEndsWithin(
                 Duration.ofMillis(600 + 900),
                 () -> a.renew(List.of(LeaseStores.renewal("held", lock)), Duration.ofMillis(600), Caller.HEARTBEAT));
-        assertEndsWithin(Duration.ofSeconds(1), a::close);
+        assertEndsWithin(Duration.ofSeconds(4), a::close);
 
         wire.resume();
         LeaseStore again = stores.store("A again", wire);

@@ -142,9 +142,9 @@ final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<Conte
         engines.forEach(LockEngine::interruptBodies);
         if (!waitFor(engines, lastWait)) {
             log.warn(
-                    "Bodies of locks still run although they were interrupted {} after the stop; their locks are kept"
-                            + " until they have ended, or until their leases end after the application",
-                    timeout);
+                    "Locks are still held {} ms after the stop, by bodies that go on although they were interrupted or by"
+                            + " handles that nobody has released: they are kept until then, or until their leases end",
+                    timeout.toMillis());
         }
     }
 
