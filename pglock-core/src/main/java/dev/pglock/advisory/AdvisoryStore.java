@@ -4,6 +4,7 @@ import dev.pglock.ConnectionWork;
 import dev.pglock.Denial;
 import dev.pglock.DenialReason;
 import dev.pglock.LockInfo;
+import dev.pglock.LockRefusedException;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
 import dev.pglock.jdbc.ConnectionSource;
@@ -36,6 +37,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Keeps locks as session advisory locks, all of them on one session outside every pool. Claim, release and heartbeat are
@@ -46,10 +49,8 @@ import org.jspecify.annotations.Nullable;
  */
 public final class AdvisoryStore implements LockStore {
 
+    private static final Logger log = LoggerFactory.getLogger(AdvisoryStore.class);
     private static final String OUT_OF_SHARED_MEMORY = "53200";
-
-    /** After how long without a lock and a claim the session is closed. */
-    private static final Duration IDLE = Duration.ofSeconds(30);
 
     private final LockSessions sessions;
     private final ConnectionSource reads;
@@ -118,21 +119,22 @@ public final class AdvisoryStore implements LockStore {
             } catch (SQLException e) {
                 // It may have died while nobody looked. A grant that was under way died with it.
                 if (session == null || !session.hasEnded() || again) {
-                    if (SqlStates.kindOf(e) == SqlStates.Kind.BUSY) {
-                        return denied(Denial.of(claim.name(), DenialReason.KEY_BUSY));
-                    }
-                    throw failure(claim, e);
+                    return busy(claim, e);
                 }
             }
         }
     }
 
-    private static LockStorageException failure(Claim claim, SQLException e) {
+    /** Our own timeouts are the only failure that is a denial. */
+    private static ClaimAnswer busy(Claim claim, SQLException e) {
+        if (SqlStates.kindOf(e) == SqlStates.Kind.BUSY) {
+            return denied(Denial.of(claim.name(), DenialReason.KEY_BUSY));
+        }
         String hint = OUT_OF_SHARED_MEMORY.equals(e.getSQLState())
                 ? ": the server's lock table is full, for everybody. Raise max_locks_per_transaction there, lower"
                         + " pglock.advisory.max-locks, or use pglock.strategy=lease, which takes no room in it"
                 : ": " + e.getMessage();
-        return new LockStorageException("Lock '" + claim.name() + "' could not be claimed" + hint, e);
+        throw new LockStorageException("Lock '" + claim.name() + "' could not be claimed" + hint, e);
     }
 
     private ClaimAnswer claim(Connection connection, LockSession session, Claim claim) throws SQLException {
@@ -147,11 +149,10 @@ public final class AdvisoryStore implements LockStore {
             boolean ignored = session.unlock(claim.key());
         }
         if (session.size() >= settings.maxLocks()) {
-            throw new LockStorageException(
+            throw new LockRefusedException(
                     "Lock '" + claim.name() + "' was not claimed: this replica holds " + session.size()
                             + " advisory locks already. Raise pglock.advisory.max-locks, with an eye on the server's "
-                            + "max_locks_per_transaction, or use pglock.strategy=lease, which has no such limit",
-                    null);
+                            + "max_locks_per_transaction, or use pglock.strategy=lease, which has no such limit");
         }
         if (claim.version() != null) {
             rows.require(connection, claim.name(), "The version");
@@ -298,7 +299,7 @@ public final class AdvisoryStore implements LockStore {
             }
             return answer;
         } catch (SQLException e) {
-            throw failure(claim, e);
+            return busy(claim, e);
         } finally {
             if (session != null && !granted) {
                 session.close();
@@ -316,11 +317,19 @@ public final class AdvisoryStore implements LockStore {
     }
 
     @Override
-    public void abandon(Tenancy held) {
-        LockSession session = working.get(held.key());
-        if (session != null) {
+    public void abandon(Tenancy tenancy) {
+        LockSession left = working.computeIfPresent(tenancy.key(), (key, session) -> {
+            Held tenure = session.held(key);
+            if (tenure == null || tenure.fence() != tenancy.fence()) {
+                return session;
+            }
             session.end();
-        }
+            return null;
+        });
+        log.debug(
+                "Work under lock '{}' was abandoned; {} works on",
+                tenancy.name(),
+                left == null ? "nobody" : "a later one");
     }
 
     @Override
@@ -532,7 +541,7 @@ public final class AdvisoryStore implements LockStore {
                 .filter(Held::isKept)
                 .map(tenure -> tenure.left(now))
                 .min(Comparator.naturalOrder())
-                .orElse(holdings.isEmpty() ? IDLE : null);
+                .orElse(holdings.isEmpty() ? settings.timeouts().idle() : null);
     }
 
     /** Gives back what was kept for its minimum hold, and closes the session when it has held nothing for long. */
@@ -547,7 +556,7 @@ public final class AdvisoryStore implements LockStore {
                 session.unlockWhatIsOver();
                 return true;
             });
-            session.closeIfIdle(IDLE);
+            session.closeIfIdle(settings.timeouts().idle());
         } catch (SQLException e) {
             throw new LockStorageException("The lock session could not be tidied up: " + e.getMessage(), e);
         }

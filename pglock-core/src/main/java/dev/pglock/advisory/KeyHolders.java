@@ -3,6 +3,7 @@ package dev.pglock.advisory;
 import dev.pglock.Denial;
 import dev.pglock.DenialReason;
 import dev.pglock.LockInfo;
+import dev.pglock.LockRefusedException;
 import dev.pglock.LockState;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
@@ -148,6 +149,10 @@ final class KeyHolders {
     }
 
     private LockInfo held(String name, Holder holder, @Nullable Held own, @Nullable LockInfo row) {
+        if (row != null && row.state() == LockState.HELD) {
+            // By lease: whoever has the key at this moment is asking for it, or commits under it.
+            return row;
+        }
         if (own != null && own.isKept()) {
             return new LockInfo(
                     name, LockStrategy.ADVISORY, LockState.HOLD, null, own.fence(), own.acquiredAt(), null, null, null);
@@ -210,11 +215,9 @@ final class KeyHolders {
             }
             List<String> all = locksOn(connection, holder, own);
             if (!now) {
-                throw new LockStorageException(
-                        "Advisory lock '" + name + "' is held by " + describe(holder)
-                                + " and can only be released by force at"
-                                + " once (now), because that ends the whole session and with it: " + all,
-                        null);
+                throw new LockRefusedException("Advisory lock '" + name + "' is held by " + describe(holder)
+                        + " and can only be released by force at"
+                        + " once (now), because that ends the whole session and with it: " + all);
             }
             log.warn(
                     "Session {} of {} is ended by force, and with it its locks: {}",
