@@ -18,7 +18,8 @@ import org.slf4j.LoggerFactory;
 public final class OwnConnections extends RecoveringSource {
 
     private static final Logger log = LoggerFactory.getLogger(OwnConnections.class);
-    private static final long LEAST_MILLIS = 250;
+    private static final long VALIDATION_MILLIS = 250;
+    private static final long LEAST_WAIT_MILLIS = 1_000;
     private static final long GREATEST_WAIT_MILLIS = 2_000;
 
     /** Below the age at which the pool replaces a connection anyway. */
@@ -56,11 +57,12 @@ public final class OwnConnections extends RecoveringSource {
         config.setMinimumIdle(0);
         config.setIdleTimeout(Math.min(timeouts.idle().toMillis(), GREATEST_IDLE_MILLIS));
         config.setInitializationFailTimeout(-1);
-        // The permits see to it that a place is free: what is waited for here is the opening of a connection.
+        // The permits see to it that a place is free: what is waited for here is the opening of a connection. It may
+        // outlast the budget of a short lease's heartbeat, because TLS to a busy server takes its time.
         config.setConnectionTimeout(Math.max(
-                LEAST_MILLIS,
+                LEAST_WAIT_MILLIS,
                 Math.min(GREATEST_WAIT_MILLIS, timeouts.statement().toMillis() / 2)));
-        config.setValidationTimeout(LEAST_MILLIS);
+        config.setValidationTimeout(VALIDATION_MILLIS);
         // Which connections are of no use any more is decided in one place, and told once for an outage.
         config.setExceptionOverride(new NoEviction());
         return config;

@@ -205,7 +205,7 @@ abstract class LockRegistryContract {
             }
             return "a result that comes all the same";
         }));
-        running.await();
+        assertThat(running.await(10, TimeUnit.SECONDS)).isTrue();
         storeA.renewalsHang = new CountDownLatch(1);
         try {
             LockHandle next = b.acquire(LockRequest.of("n").waitTimeout(Duration.ofSeconds(10)));
@@ -499,7 +499,7 @@ abstract class LockRegistryContract {
                 events.add("interrupted");
             }
         }));
-        running.await();
+        assertThat(running.await(10, TimeUnit.SECONDS)).isTrue();
         assertThat(a.stop(Duration.ofMillis(100))).isFalse();
         assertThat(denied(a, "other")).isEqualTo(DenialReason.STOPPING);
         assertThatExceptionOfType(LockNotAcquiredException.class).isThrownBy(() -> a.acquire(LockRequest.of("other")));
@@ -533,7 +533,7 @@ abstract class LockRegistryContract {
                 Thread.onSpinWait();
             }
         }));
-        running.await();
+        assertThat(running.await(10, TimeUnit.SECONDS)).isTrue();
         long begin = System.nanoTime();
         a.close();
         assertThat(Duration.ofNanos(System.nanoTime() - begin)).isLessThan(Duration.ofSeconds(5));

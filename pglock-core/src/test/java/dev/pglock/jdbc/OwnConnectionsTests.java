@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
@@ -82,19 +83,21 @@ class OwnConnectionsTests {
         CountDownLatch busy = new CountDownLatch(3);
         CountDownLatch done = new CountDownLatch(1);
         for (int i = 0; i < 3; i++) {
-            CompletableFuture<Void> ignored = CompletableFuture.runAsync(() -> {
-                busy.countDown();
-                try {
-                    connections.run(Lane.WORK, BUDGET, (connection, unanswered) -> {
-                        awaitUninterruptibly(done);
-                        return true;
-                    });
-                } catch (SQLException e) {
-                    throw new AssertionError(e);
-                }
-            });
+            CompletableFuture<Void> ignored = CompletableFuture.runAsync(
+                    () -> {
+                        busy.countDown();
+                        try {
+                            connections.run(Lane.WORK, BUDGET, (connection, unanswered) -> {
+                                awaitUninterruptibly(done);
+                                return true;
+                            });
+                        } catch (SQLException e) {
+                            throw new AssertionError(e);
+                        }
+                    },
+                    OwnConnectionsTests::onNewThread);
         }
-        busy.await();
+        assertThat(busy.await(10, TimeUnit.SECONDS)).isTrue();
 
         long begun = System.nanoTime();
         assertThat(ask(connections, Lane.HEARTBEAT, "SELECT 1")).isEqualTo("1");
@@ -107,14 +110,16 @@ class OwnConnectionsTests {
     void whoFindsAllInUseIsToldInTime() throws Exception {
         connections.run(Lane.WORK, BUDGET, (connection, unanswered) -> {
             long begun = System.nanoTime();
-            CompletableFuture<SQLException> other = CompletableFuture.supplyAsync(() -> {
-                try {
-                    connections.run(Lane.WORK, Duration.ofMillis(200), (c, u) -> true);
-                    throw new AssertionError("there is no second connection for work");
-                } catch (SQLException e) {
-                    return e;
-                }
-            });
+            CompletableFuture<SQLException> other = CompletableFuture.supplyAsync(
+                    () -> {
+                        try {
+                            connections.run(Lane.WORK, Duration.ofMillis(200), (c, u) -> true);
+                            throw new AssertionError("there is no second connection for work");
+                        } catch (SQLException e) {
+                            return e;
+                        }
+                    },
+                    OwnConnectionsTests::onNewThread);
             assertThat((Throwable) other.join()).hasMessageContaining("pglock.datasource.pool-size");
             assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(2));
             return true;
@@ -168,7 +173,11 @@ class OwnConnectionsTests {
     void aRotatedPasswordIsUsedForTheNextConnection() throws Exception {
         String role = database.server().newRole();
         AtomicReference<String> password = new AtomicReference<>(role);
-        OwnConnections rotating = connections(2, () -> ConnectionSpec.of(database.url(), role, password.get()));
+        // Time is not what this is about: passwords take some to check, on a busy machine.
+        OwnConnections rotating = connections(
+                2,
+                () -> ConnectionSpec.of(database.url(), role, password.get()),
+                JdbcTimeouts.of(Duration.ofSeconds(30)));
         try {
             assertThat(ask(rotating, Lane.WORK, "SELECT current_user")).isEqualTo(role);
             database.execute("ALTER ROLE " + role + " PASSWORD 'rotated'");
@@ -284,7 +293,7 @@ class OwnConnectionsTests {
             assertThatExceptionOfType(SQLException.class)
                     .isThrownBy(() -> stalled.run(Lane.WORK, Duration.ofMillis(600), (connection, unanswered) -> true));
 
-            assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofMillis(900));
+            assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofMillis(1900));
             stalled.close();
         }
     }
@@ -318,5 +327,10 @@ class OwnConnectionsTests {
         } catch (InterruptedException e) {
             throw new AssertionError(e);
         }
+    }
+
+    /** The common pool has a single worker on a machine with two cores. */
+    private static void onNewThread(Runnable task) {
+        new Thread(task).start();
     }
 }

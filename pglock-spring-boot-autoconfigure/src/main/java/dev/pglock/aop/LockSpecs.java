@@ -169,7 +169,7 @@ final class LockSpecs {
             }
             Duration wait = a.ifHeld() == IfHeld.WAIT ? LockRequest.UNLIMITED : null;
             LockSpec.Terms terms = new LockSpec.Terms(
-                    strategy(a.strategy()),
+                    strategy(a.strategy(), a.leaseDuration()),
                     lease(a.leaseDuration()),
                     a.waitTimeout().isEmpty()
                             ? wait
@@ -190,7 +190,7 @@ final class LockSpecs {
 
         LockSpec singleton(Singleton a) {
             LockSpec.Terms terms = new LockSpec.Terms(
-                    strategy(a.strategy()),
+                    strategy(a.strategy(), a.leaseDuration()),
                     lease(a.leaseDuration()),
                     duration("waitTimeout", a.waitTimeout(), DurationText::notNegative),
                     null,
@@ -290,13 +290,21 @@ final class LockSpecs {
                     || AnnotatedElementUtils.hasAnnotation(type, Async.class);
         }
 
-        private @Nullable LockStrategy strategy(Strategy strategy) {
-            return switch (strategy) {
+        private @Nullable LockStrategy strategy(Strategy strategy, String leaseDuration) {
+            LockStrategy chosen = switch (strategy) {
                 case DEFAULT -> null;
                 case LEASE -> LockStrategy.LEASE;
-                case ADVISORY ->
-                    throw invalid("its strategy is ADVISORY, which is not available in this version", "Use the lease.");
+                case ADVISORY -> LockStrategy.ADVISORY;
             };
+            LockStrategy effective = chosen == null ? settings.get().strategy() : chosen;
+            if (effective == LockStrategy.ADVISORY && !leaseDuration.isEmpty()) {
+                throw invalid(
+                        "it is an advisory lock and has a leaseDuration of its own, but all advisory locks of a replica "
+                                + "live on one session and have its lease",
+                        "Remove leaseDuration, which pglock.lease-duration sets for all of them, or add strategy = "
+                                + "Strategy.LEASE.");
+            }
+            return chosen;
         }
 
         private @Nullable Duration lease(String text) {

@@ -8,6 +8,7 @@ import dev.pglock.jdbc.SessionFactory;
 import dev.pglock.jdbc.SessionSettings;
 import java.util.function.Supplier;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 
 /** Where the locks' connections come from. */
 sealed interface LockConnections {
@@ -17,6 +18,10 @@ sealed interface LockConnections {
 
     /** Opens no connection yet. */
     ConnectionSource open(SessionSettings settings, int poolSize);
+
+    /** What opens sessions outside every pool; null where they cannot be had. */
+    @Nullable
+    SessionFactory sessions(SessionSettings settings);
 
     /**
      * Connections of our own.
@@ -28,7 +33,12 @@ sealed interface LockConnections {
 
         @Override
         public ConnectionSource open(SessionSettings settings, int poolSize) {
-            return new OwnConnections(new SessionFactory(specs, settings), poolSize);
+            return new OwnConnections(sessions(settings), poolSize);
+        }
+
+        @Override
+        public SessionFactory sessions(SessionSettings settings) {
+            return new SessionFactory(specs, settings);
         }
     }
 
@@ -43,6 +53,11 @@ sealed interface LockConnections {
         @Override
         public ConnectionSource open(SessionSettings settings, int poolSize) {
             return new BorrowedConnections(lender, settings.timeouts());
+        }
+
+        @Override
+        public @Nullable SessionFactory sessions(SessionSettings settings) {
+            return null;
         }
     }
 }

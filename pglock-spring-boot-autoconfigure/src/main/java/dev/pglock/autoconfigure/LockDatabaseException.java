@@ -75,6 +75,16 @@ final class LockDatabaseException extends IllegalStateException {
                 null);
     }
 
+    /** A lock session must not be lent, and not be pooled. */
+    static LockDatabaseException advisoryNeedsOwnSession(String origin) {
+        return new LockDatabaseException(
+                "Advisory locks live on a session of their own, but connections can only be borrowed from " + origin
+                        + ".",
+                "Set pglock.datasource.url (with username and password), use a HikariCP pool whose configuration can be"
+                        + " copied, or set pglock.strategy=lease.",
+                null);
+    }
+
     /** What the database lacks is said by whoever has looked. */
     static LockDatabaseException unsupported(String origin, LockStorageException cause) {
         return new LockDatabaseException(

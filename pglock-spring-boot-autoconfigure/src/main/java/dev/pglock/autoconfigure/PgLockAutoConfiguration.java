@@ -5,6 +5,7 @@ import dev.pglock.LockRegistry;
 import dev.pglock.annotation.PgLockDataSource;
 import dev.pglock.aop.LockedMethodSettings;
 import dev.pglock.engine.LockEngine;
+import dev.pglock.store.KeyDerivation;
 import javax.sql.DataSource;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
@@ -56,12 +57,14 @@ public final class PgLockAutoConfiguration {
             @PgLockDataSource ObjectProvider<DataSource> marked,
             ObjectProvider<DataSource> any,
             ObjectProvider<JdbcConnectionDetails> details,
+            ObjectProvider<KeyDerivation> keyDerivation,
             ObjectProvider<LockListener> listeners) {
         ConnectionChoice connections =
                 new ConnectionChoice(settings.properties().datasource(), beans, marked, any, details);
-        LockEngine.Builder registry = LockEngine.builder(settings.engine())
-                .store(new Stores(settings, connections).create())
-                .overrides(ConfiguredRequests.of(settings));
+        KeyDerivation keys = keyDerivation.getIfAvailable(settings::keys);
+        LockEngine.Builder registry =
+                LockEngine.builder(settings.engine()).keys(keys).overrides(ConfiguredRequests.of(settings));
+        new Stores(settings, connections, keys).create().forEach(registry::store);
         listeners.orderedStream().forEach(registry::listener);
         return registry.build();
     }

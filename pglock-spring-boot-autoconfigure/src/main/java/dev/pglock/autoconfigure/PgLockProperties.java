@@ -35,6 +35,7 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * @param aspectOrder Order of the lock advisor among other advisors. By default just outside of '@Transactional'.
  * @param scheduled Which scheduled methods are locked.
  * @param lease What concerns the strategy 'lease' only.
+ * @param advisory What concerns advisory keys and the strategy 'advisory'.
  * @param datasource Connections that locks are kept by.
  * @param locks Settings of single locks. They win over the annotation, which wins over the defaults.
  */
@@ -53,6 +54,7 @@ public record PgLockProperties(
         @Nullable Integer aspectOrder,
         @DefaultValue Scheduled scheduled,
         @DefaultValue Lease lease,
+        @DefaultValue Advisory advisory,
         @DefaultValue Datasource datasource,
         @DefaultValue List<Lock> locks) {
 
@@ -81,6 +83,22 @@ public record PgLockProperties(
             @DefaultValue("pglock_lease") String table,
             @DefaultValue("always") SchemaMode initializeSchema,
             @DefaultValue("7d") Duration retention) {}
+
+    /**
+     * What concerns advisory keys and the strategy 'advisory'.
+     *
+     * @param keyDerivation How a lock's name becomes its advisory key; all replicas must have the same.
+     * @param maxLocks How many advisory locks this replica holds at most; the server's lock table is shared by everybody.
+     */
+    public record Advisory(
+            @DefaultValue("sha256") KeyDerivationName keyDerivation,
+            @DefaultValue("100") int maxLocks) {}
+
+    /** Ways from a lock's name to its advisory key. */
+    public enum KeyDerivationName {
+        /** First 8 bytes, big-endian, of SHA-256, as gokit derives them. */
+        SHA256
+    }
 
     /**
      * Connections that locks are kept by.

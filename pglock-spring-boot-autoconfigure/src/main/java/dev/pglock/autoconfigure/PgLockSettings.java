@@ -5,8 +5,8 @@ import dev.pglock.LockStrategy;
 import dev.pglock.aop.LockMode;
 import dev.pglock.aop.LockedMethodSettings;
 import dev.pglock.engine.EngineSettings;
+import dev.pglock.store.KeyDerivation;
 import java.util.HashMap;
-import java.util.Locale;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -59,13 +59,20 @@ record PgLockSettings(PgLockProperties properties, String namespace, boolean isN
         return isLocal() ? LockStrategy.LOCAL : properties.strategy();
     }
 
+    KeyDerivation keys() {
+        return switch (properties.advisory().keyDerivation()) {
+            case SHA256 -> KeyDerivation.SHA256;
+        };
+    }
+
     /** How locks are kept, in words. */
     String describe() {
-        String table = strategy() == LockStrategy.LEASE
-                ? " in table " + properties.lease().table()
-                : "";
-        return strategy().name().toLowerCase(Locale.ROOT) + table + ", namespace '" + namespace + "', this replica is '"
-                + label + "'";
+        String how = switch (strategy()) {
+            case LEASE -> "lease in table " + properties.lease().table();
+            case ADVISORY -> "advisory keys on one session";
+            case LOCAL -> "local memory";
+        };
+        return how + ", namespace '" + namespace + "', this replica is '" + label + "'";
     }
 
     EngineSettings engine() {

@@ -38,11 +38,13 @@ final class PropertyChecks {
     }
 
     void run() {
-        strategy("pglock.strategy", properties.strategy());
         names();
         durations();
         scheduled();
         table(properties.lease().table());
+        if (properties.advisory().maxLocks() < 1) {
+            throw invalid("pglock.advisory.max-locks", properties.advisory().maxLocks(), "It must be at least 1.");
+        }
         datasource(properties.datasource());
         locks(properties.locks());
     }
@@ -165,15 +167,20 @@ final class PropertyChecks {
             notNegative(prefix + "wait-timeout", lock.waitTimeout());
             positive(prefix + "min-hold", lock.minHold());
             positive(prefix + "max-hold", lock.maxHold());
-            if (lock.strategy() != null) {
-                strategy(prefix + "strategy", lock.strategy());
-                if (lock.strategy() == LockStrategy.LOCAL && properties.strategy() != LockStrategy.LOCAL) {
-                    throw invalid(
-                            prefix + "strategy",
-                            "local",
-                            "Locks in memory exclude nobody on another replica; 'pglock.strategy=local' has all of them"
-                                    + " in memory, for tests.");
-                }
+            if (lock.strategy() == LockStrategy.LOCAL && properties.strategy() != LockStrategy.LOCAL) {
+                throw invalid(
+                        prefix + "strategy",
+                        "local",
+                        "Locks in memory exclude nobody on another replica; 'pglock.strategy=local' has all of them"
+                                + " in memory, for tests.");
+            }
+            LockStrategy strategy = lock.strategy() == null ? properties.strategy() : lock.strategy();
+            if (strategy == LockStrategy.ADVISORY && lock.leaseDuration() != null) {
+                throw invalid(
+                        prefix + "lease-duration",
+                        lock.leaseDuration(),
+                        "All advisory locks of a replica live on one session and have its lease, which is"
+                                + " 'pglock.lease-duration'. Remove it, or set the strategy of this lock to 'lease'.");
             }
         }
     }
@@ -183,13 +190,6 @@ final class PropertyChecks {
             return LockNames.normalise(name == null ? "" : name);
         } catch (IllegalArgumentException e) {
             throw invalid(property, name, e.getMessage() + ".");
-        }
-    }
-
-    /** The one place that knows which strategies there are in this version. */
-    private static void strategy(String property, LockStrategy strategy) {
-        if (strategy == LockStrategy.ADVISORY) {
-            throw invalid(property, "advisory", "This strategy is not available in this version; use 'lease'.");
         }
     }
 

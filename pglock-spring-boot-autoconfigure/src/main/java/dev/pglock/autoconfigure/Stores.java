@@ -1,9 +1,15 @@
 package dev.pglock.autoconfigure;
 
 import dev.pglock.LockStorageException;
+import dev.pglock.LockStrategy;
+import dev.pglock.advisory.AdvisorySettings;
+import dev.pglock.advisory.AdvisoryStore;
+import dev.pglock.advisory.LockSessions;
 import dev.pglock.jdbc.ConnectionSource;
 import dev.pglock.jdbc.JdbcTimeouts;
+import dev.pglock.jdbc.SessionFactory;
 import dev.pglock.jdbc.SessionSettings;
+import dev.pglock.jdbc.SqlStates;
 import dev.pglock.jdbc.UnsupportedDatabaseException;
 import dev.pglock.lease.LeaseSchema;
 import dev.pglock.lease.LeaseStore;
@@ -11,33 +17,39 @@ import dev.pglock.lease.LeaseTable;
 import dev.pglock.lease.SchemaMode;
 import dev.pglock.local.LocalSpace;
 import dev.pglock.local.LocalStore;
+import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Puts together the store of the configured strategy. */
+/** Puts together the stores that the registry stands on. */
 final class Stores {
 
     private static final Logger log = LoggerFactory.getLogger(PgLockAutoConfiguration.class);
 
     private final PgLockSettings settings;
     private final ConnectionChoice choice;
+    private final KeyDerivation keys;
 
-    Stores(PgLockSettings settings, ConnectionChoice choice) {
+    Stores(PgLockSettings settings, ConnectionChoice choice, KeyDerivation keys) {
         this.settings = settings;
         this.choice = choice;
+        this.keys = keys;
     }
 
-    LockStore create() {
+    /** The registry's own first. Those of the database share their connections and their holder. */
+    List<LockStore> create() {
         StoreIdentity identity = StoreIdentity.random(settings.namespace(), settings.label());
         if (settings.isLocal()) {
-            return new LocalStore(identity, new LocalSpace());
+            return List.of(new LocalStore(identity, new LocalSpace()));
         }
         if (settings.isNamespaceGuessed()) {
             log.warn(
@@ -45,27 +57,29 @@ final class Stores {
                             + " another application that sets neither shares it",
                     settings.namespace());
         }
-        return lease(identity, choice.choose());
+        return inDatabase(identity, choice.choose());
     }
 
-    private LockStore lease(StoreIdentity identity, LockConnections origin) {
+    private List<LockStore> inDatabase(StoreIdentity identity, LockConnections origin) {
         PgLockProperties properties = settings.properties();
         JdbcTimeouts timeouts = JdbcTimeouts.of(shortestLease(properties));
-        ConnectionSource connections = origin.open(
-                SessionSettings.of(settings.namespace(), settings.label(), timeouts),
-                properties.datasource().poolSize());
+        SessionSettings sessionSettings = SessionSettings.of(settings.namespace(), settings.label(), timeouts);
+        ConnectionSource connections =
+                origin.open(sessionSettings, properties.datasource().poolSize());
         boolean ready = false;
         try {
-            if (properties.lease().initializeSchema() == SchemaMode.NEVER) {
-                probe(connections, origin.origin(), timeouts.work());
+            LeaseTable table = leaseTable(connections, origin, timeouts);
+            List<LockStore> stores = new ArrayList<>();
+            stores.add(new LeaseStore(
+                    connections, identity, table, timeouts, properties.lease().retention()));
+            SessionFactory sessions = origin.sessions(sessionSettings);
+            if (sessions != null) {
+                stores.add(advisory(identity, connections, sessions, table, timeouts, origin));
+            } else if (usesAdvisory(properties)) {
+                throw LockDatabaseException.advisoryNeedsOwnSession(origin.origin());
             }
-            LeaseTable table = new LeaseSchema(
-                            connections, LeaseTable.parse(properties.lease().table()))
-                    .initialize(properties.lease().initializeSchema());
-            LockStore store = new LeaseStore(
-                    connections, identity, table, timeouts, properties.lease().retention());
             ready = true;
-            return store;
+            return stores;
         } catch (UnsupportedDatabaseException e) {
             throw LockDatabaseException.unsupported(origin.origin(), e);
         } catch (LockStorageException e) {
@@ -74,6 +88,63 @@ final class Stores {
             if (!ready) {
                 connections.close();
             }
+        }
+    }
+
+    /** Advisory locks need no table: where they are the rule, none is created, and one that is there is used. */
+    private LeaseTable leaseTable(ConnectionSource connections, LockConnections origin, JdbcTimeouts timeouts) {
+        PgLockProperties.Lease lease = settings.properties().lease();
+        SchemaMode mode = usesLease(settings.properties()) ? lease.initializeSchema() : SchemaMode.NEVER;
+        if (mode == SchemaMode.NEVER) {
+            probe(connections, origin.origin(), timeouts.work());
+        }
+        return new LeaseSchema(connections, LeaseTable.parse(lease.table())).initialize(mode);
+    }
+
+    private LockStore advisory(
+            StoreIdentity identity,
+            ConnectionSource connections,
+            SessionFactory sessions,
+            LeaseTable table,
+            JdbcTimeouts timeouts,
+            LockConnections origin) {
+        PgLockProperties properties = settings.properties();
+        LockSessions lockSessions = new LockSessions(sessions, properties.leaseDuration());
+        if (usesAdvisory(properties)) {
+            probe(lockSessions, origin.origin());
+        }
+        return new AdvisoryStore(
+                lockSessions,
+                connections,
+                identity,
+                keys,
+                new AdvisorySettings(
+                        table, properties.leaseDuration(), properties.advisory().maxLocks(), timeouts));
+    }
+
+    private static boolean usesLease(PgLockProperties properties) {
+        return properties.strategy() == LockStrategy.LEASE
+                || properties.locks().stream().anyMatch(lock -> lock.strategy() == LockStrategy.LEASE);
+    }
+
+    private static boolean usesAdvisory(PgLockProperties properties) {
+        return properties.strategy() == LockStrategy.ADVISORY
+                || properties.locks().stream().anyMatch(lock -> lock.strategy() == LockStrategy.ADVISORY);
+    }
+
+    /** What makes advisory locks worthless for good is told at start-up; a database that is away may come back. */
+    private static void probe(LockSessions sessions, String origin) {
+        try {
+            sessions.probe();
+        } catch (SQLException e) {
+            if (SqlStates.kindOf(e) == SqlStates.Kind.READ_ONLY) {
+                throw new UnsupportedDatabaseException(String.valueOf(e.getMessage()));
+            }
+            log.warn(
+                    "The lock session ({}) could not be opened: {}. Nothing is locked, and no locked method runs, until"
+                            + " it can",
+                    origin,
+                    e.getMessage());
         }
     }
 

@@ -461,9 +461,11 @@ class InterceptionTests {
     void everybodyWaitsForAMigrationThatOneReplicaRuns() throws Exception {
         startJobs();
         CountDownLatch finish = new CountDownLatch(1);
-        CompletableFuture<Void> first = CompletableFuture.runAsync(() -> migrate(a, finish));
+        CompletableFuture<Void> first =
+                CompletableFuture.runAsync(() -> migrate(a, finish), task -> new Thread(task).start());
         await().until(() -> a.registry().find("migration").isPresent());
-        CompletableFuture<Void> second = CompletableFuture.runAsync(() -> migrate(b, finish));
+        CompletableFuture<Void> second =
+                CompletableFuture.runAsync(() -> migrate(b, finish), task -> new Thread(task).start());
         finish.countDown();
         CompletableFuture.allOf(first, second).get(10, TimeUnit.SECONDS);
         assertThat(runs.count("migration")).isEqualTo(1);

@@ -58,7 +58,7 @@ class RefusalTests {
                 Arguments.of(WrongMaxHold.class, "maxHold"),
                 Arguments.of(WaitTimeoutOfASkip.class, "waitTimeout"),
                 Arguments.of(BrokenCondition.class, "condition"),
-                Arguments.of(Advisory.class, "ADVISORY"),
+                Arguments.of(Advisory.class, "leaseDuration"),
                 Arguments.of(SameName.SameNameTwice.class, "Write the name"));
     }
 
@@ -327,7 +327,7 @@ class RefusalTests {
 
     @Component
     static class Advisory {
-        @RunOnce(strategy = Strategy.ADVISORY)
+        @RunOnce(strategy = Strategy.ADVISORY, leaseDuration = "5s")
         public void run() {}
     }
 

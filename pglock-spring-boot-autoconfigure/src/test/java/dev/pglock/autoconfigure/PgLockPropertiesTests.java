@@ -137,7 +137,8 @@ class PgLockPropertiesTests {
             pglock.max-hold                      | -1s       | positive
             pglock.on-lost                       | explode   | OnLost
             pglock.strategy                      | zookeeper | LockStrategy
-            pglock.strategy                      | advisory  | not available in this version
+            pglock.advisory.max-locks            | 0         | at least 1
+            pglock.advisory.key-derivation       | md5       | md5
             pglock.verification                  | maybe     | Verification
             pglock.aspect-order                  | outside   | Integer
             pglock.enabled                       | perhaps   | boolean
@@ -161,7 +162,6 @@ class PgLockPropertiesTests {
             pglock.locks[0].min-hold             | 0s        | positive
             pglock.locks[0].max-hold             | 10        | no unit
             pglock.locks[0].on-lost              | explode   | OnLost
-            pglock.locks[0].strategy             | advisory  | not available in this version
             pglock.locks[0].strategy             | local     | exclude nobody on another replica
             pglock.locks[0].mode                 | stopped   | LockMode
             """)

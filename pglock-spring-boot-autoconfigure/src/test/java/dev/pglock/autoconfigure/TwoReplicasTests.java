@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import dev.pglock.LockAttempt;
-import dev.pglock.LockContext;
 import dev.pglock.LockHandle;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
@@ -15,152 +14,30 @@ import dev.pglock.LockStorageException;
 import dev.pglock.RunOutcome;
 import dev.pglock.annotation.RunOnce;
 import dev.pglock.annotation.Singleton;
-import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.TcpProxy;
-import dev.pglock.testing.TestDatabase;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
-import org.springframework.boot.Banner;
-import org.springframework.boot.WebApplicationType;
-import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
-import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
-import org.springframework.context.annotation.Configuration;
 import org.springframework.core.env.Environment;
 import org.springframework.jdbc.core.JdbcTemplate;
-import org.springframework.scheduling.annotation.EnableScheduling;
 import org.springframework.scheduling.annotation.Scheduled;
 import org.springframework.transaction.annotation.Transactional;
 
 /** Two applications on one PostgreSQL, as two replicas of a service; everything is seen through direct connections. */
 @ExtendWith(OutputCaptureExtension.class)
-class TwoReplicasTests {
-
-    private final TestDatabase database = PostgresServer.shared().newDatabase();
-    private final List<ConfigurableApplicationContext> replicas = new ArrayList<>();
-
-    @BeforeEach
-    void prepare() {
-        database.execute("CREATE TABLE runs (job text, replica text, started timestamptz, ended timestamptz)");
-        database.execute("CREATE TABLE counter (value int); INSERT INTO counter VALUES (0)");
-    }
-
-    @AfterEach
-    void stop() {
-        replicas.forEach(ConfigurableApplicationContext::close);
-        database.close();
-    }
-
-    private ConfigurableApplicationContext start(String replica, Class<?> configuration, String... properties) {
-        return start(replica, database.url(), configuration, properties);
-    }
-
-    private ConfigurableApplicationContext start(
-            String replica, String url, Class<?> configuration, String... properties) {
-        Map<String, Object> all = new HashMap<>(Map.of(
-                "spring.application.name", "orders",
-                "pglock.instance-id", replica,
-                "pglock.lease-duration", "2s",
-                "pglock.heartbeat-interval", "300ms",
-                "spring.datasource.url", url,
-                "spring.datasource.username", database.username(),
-                "spring.datasource.password", database.password(),
-                "spring.datasource.hikari.maximum-pool-size", "4",
-                "spring.lifecycle.timeout-per-shutdown-phase", "5s",
-                "spring.flyway.enabled", "false"));
-        for (String property : properties) {
-            int equals = property.indexOf('=');
-            all.put(property.substring(0, equals), property.substring(equals + 1));
-        }
-        ConfigurableApplicationContext context = new SpringApplicationBuilder(configuration)
-                .web(WebApplicationType.NONE)
-                .bannerMode(Banner.Mode.OFF)
-                .registerShutdownHook(false)
-                .properties(all)
-                .run();
-        replicas.add(context);
-        return context;
-    }
-
-    private long runs(String job) {
-        return database.number("SELECT count(*) FROM runs WHERE job = ?", job);
-    }
-
-    private long overlaps(String job) {
-        return database.number(
-                "SELECT count(*) FROM runs a JOIN runs b ON a.job = b.job AND a.ctid < b.ctid"
-                        + " AND a.started < b.ended AND b.started < a.ended WHERE a.job = ?",
-                job);
-    }
-
-    @Configuration(proxyBeanMethods = false)
-    @EnableAutoConfiguration
-    @EnableScheduling
-    static class Application {}
-
-    /** Writes down what ran, by the server's clock. */
-    static class Recorder {
-
-        final JdbcTemplate jdbc;
-        final String replica;
-
-        Recorder(JdbcTemplate jdbc, String replica) {
-            this.jdbc = jdbc;
-            this.replica = replica;
-        }
-
-        void run(String job, long millis) {
-            String started = jdbc.queryForObject("SELECT clock_timestamp()::text", String.class);
-            try {
-                Thread.sleep(millis);
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-                return;
-            }
-            jdbc.update("INSERT INTO runs VALUES (?, ?, ?::timestamptz, clock_timestamp())", job, replica, started);
-        }
-    }
+class TwoReplicasTests extends TwoReplicas {
 
     // ---- scheduled methods
-
-    static class Ticking extends Application {
-
-        @Bean
-        TickingJob tickingJob(JdbcTemplate jdbc, Environment environment) {
-            return new TickingJob(new Recorder(jdbc, environment.getProperty("pglock.instance-id")));
-        }
-    }
-
-    static class TickingJob {
-
-        private final Recorder recorder;
-
-        TickingJob(Recorder recorder) {
-            this.recorder = recorder;
-        }
-
-        @Scheduled(fixedDelay = 50)
-        void tick() {
-            LockContext.requireHeld("TickingJob.tick");
-            recorder.run("tick", 30);
-        }
-    }
 
     @Test
     void aScheduledMethodRunsOnOneReplicaAtATimeAndMovesWhenThatStops() {

@@ -1,0 +1,66 @@
+package dev.pglock.autoconfigure;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.pglock.LockHandle;
+import dev.pglock.LockRegistry;
+import dev.pglock.LockRequest;
+import dev.pglock.LockStrategy;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.ConfigurableApplicationContext;
+
+/** The strategies as applications choose them, alone and one beside the other. */
+@ExtendWith(OutputCaptureExtension.class)
+class StrategiesTests extends TwoReplicas {
+
+    private static final String ADVISORY = "pglock.strategy=advisory";
+
+    @Test
+    void advisoryLocksNeedNoTableAndMakeNone(CapturedOutput output) {
+        ConfigurableApplicationContext a = start("a", Ticking.class, ADVISORY);
+        start("b", Ticking.class, ADVISORY);
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs("tick") >= 20);
+        assertThat(database.isTrue("SELECT to_regclass('pglock_lease') IS NULL"))
+                .isTrue();
+        a.close();
+        long before = database.number("SELECT count(*) FROM runs WHERE replica = 'b'");
+        await().atMost(Duration.ofSeconds(10))
+                .until(() -> database.number("SELECT count(*) FROM runs WHERE replica = 'b'") > before + 5);
+        assertThat(overlaps("tick")).isZero();
+        assertThat(output).contains("Locks by advisory keys on one session");
+    }
+
+    @Test
+    void aStrategyIsChangedInARollingDeployWithoutADoubleRun() {
+        ConfigurableApplicationContext old = start("old", Ticking.class);
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs("tick") >= 5);
+        start("new", Ticking.class, ADVISORY);
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs("tick") >= 40);
+        old.close();
+        long before = runs("tick");
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs("tick") >= before + 10);
+        assertThat(overlaps("tick")).isZero();
+    }
+
+    @Test
+    void oneLockMayHaveAnotherStrategyThanTheRest() {
+        ConfigurableApplicationContext a =
+                start("a", Ticking.class, "pglock.locks[0].name=TickingJob.tick", "pglock.locks[0].strategy=advisory");
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs("tick") >= 3);
+        LockRegistry registry = a.getBean(LockRegistry.class);
+        try (LockHandle lease = registry.tryAcquire(LockRequest.of("other")).orElseThrow();
+                LockHandle advisory = registry.tryAcquire(
+                                LockRequest.of("third").strategy(LockStrategy.ADVISORY))
+                        .orElseThrow()) {
+            assertThat(lease.strategy()).isEqualTo(LockStrategy.LEASE);
+            assertThat(advisory.strategy()).isEqualTo(LockStrategy.ADVISORY);
+        }
+        assertThat(database.number("SELECT count(*) FROM pglock_lease WHERE name = 'TickingJob.tick'"))
+                .isZero();
+    }
+}
