@@ -198,8 +198,9 @@ class KeyHoldersTests {
 
     @Test
     void aLockTableThatIsFullIsSaidSo() throws Exception {
-        try (PostgresServer server = PostgresServer.dedicated();
-                TestDatabase full = server.newDatabase();
+        PostgresServer server = PostgresServer.dedicated();
+        TestDatabase full = server.newDatabase();
+        try (server;
                 Connection greedy = full.direct();
                 Statement statement = greedy.createStatement()) {
             SessionFactory sessions = new SessionFactory(
