@@ -70,7 +70,19 @@ final class KeyHolders {
         if (pid == null) {
             return Denial.of(name, DenialReason.KEY_BUSY);
         }
-        Holder holder = new Holder(pid, row.getString("holder"));
+        return denial(name, new Holder(pid, row.getString("holder")));
+    }
+
+    /** Why a key is not to be had at this moment; null: as far as a look can tell, it is. */
+    @Nullable
+    Denial denial(String name, long key) {
+        return this.<@Nullable Denial>run("Lock '" + name + "' could not be claimed", (connection, unanswered) -> {
+            Holder holder = holders(connection, key).get(key);
+            return holder == null ? null : denial(name, holder);
+        });
+    }
+
+    private Denial denial(String name, Holder holder) {
         return new Denial(
                 name, isOurs(holder) ? DenialReason.HELD : DenialReason.KEY_BUSY, describe(holder), null, null);
     }
@@ -252,7 +264,7 @@ final class KeyHolders {
         }
     }
 
-    private <T> T run(String what, SqlWork<T> work) {
+    private <T extends @Nullable Object> T run(String what, SqlWork<T> work) {
         try {
             return reads.run(ConnectionSource.Lane.WORK, settings.timeouts().work(), work);
         } catch (SQLException e) {

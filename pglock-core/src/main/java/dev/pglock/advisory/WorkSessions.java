@@ -1,6 +1,7 @@
 package dev.pglock.advisory;
 
 import dev.pglock.ConnectionWork;
+import dev.pglock.Denial;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.KeyDerivation;
@@ -65,6 +66,11 @@ final class WorkSessions {
 
     /** On a session of its own, so that a long statement of the work holds up no heartbeat of the others. */
     ClaimAnswer claimForWork(Claim claim) {
+        Denial busy = holders.denial(claim.name(), claim.key());
+        if (busy != null) {
+            // Whoever waits does not open a session at each attempt.
+            return new ClaimAnswer.Denied(busy);
+        }
         LockSession session = null;
         boolean granted = false;
         try {
