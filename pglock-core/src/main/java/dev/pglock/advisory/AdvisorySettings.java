@@ -18,7 +18,14 @@ public record AdvisorySettings(LeaseTable table, Duration lease, int maxLocks, J
     /** By default. */
     public static final int MAX_LOCKS = 100;
 
-    /** Checks that something can be held. */
+    /**
+     * Checks that something can be held.
+     *
+     * @param table the lease table
+     * @param lease the lease
+     * @param maxLocks how many locks at most
+     * @param timeouts how long things may take
+     */
     public AdvisorySettings {
         if (maxLocks < 1) {
             throw new IllegalArgumentException("pglock.advisory.max-locks must be at least 1, not " + maxLocks);

@@ -3,6 +3,7 @@ package dev.pglock.advisory;
 import dev.pglock.Denial;
 import dev.pglock.DenialReason;
 import dev.pglock.LockInfo;
+import dev.pglock.LockRefusedException;
 import dev.pglock.LockState;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
@@ -69,7 +70,19 @@ final class KeyHolders {
         if (pid == null) {
             return Denial.of(name, DenialReason.KEY_BUSY);
         }
-        Holder holder = new Holder(pid, row.getString("holder"));
+        return denial(name, new Holder(pid, row.getString("holder")));
+    }
+
+    /** Why a key is not to be had at this moment; null: as far as a look can tell, it is. */
+    @Nullable
+    Denial denial(String name, long key) {
+        return this.<@Nullable Denial>run("Lock '" + name + "' could not be claimed", (connection, unanswered) -> {
+            Holder holder = holders(connection, key).get(key);
+            return holder == null ? null : denial(name, holder);
+        });
+    }
+
+    private Denial denial(String name, Holder holder) {
         return new Denial(
                 name, isOurs(holder) ? DenialReason.HELD : DenialReason.KEY_BUSY, describe(holder), null, null);
     }
@@ -148,6 +161,10 @@ final class KeyHolders {
     }
 
     private LockInfo held(String name, Holder holder, @Nullable Held own, @Nullable LockInfo row) {
+        if (row != null && row.state() == LockState.HELD) {
+            // By lease: whoever has the key at this moment is asking for it, or commits under it.
+            return row;
+        }
         if (own != null && own.isKept()) {
             return new LockInfo(
                     name, LockStrategy.ADVISORY, LockState.HOLD, null, own.fence(), own.acquiredAt(), null, null, null);
@@ -210,11 +227,9 @@ final class KeyHolders {
             }
             List<String> all = locksOn(connection, holder, own);
             if (!now) {
-                throw new LockStorageException(
-                        "Advisory lock '" + name + "' is held by " + describe(holder)
-                                + " and can only be released by force at"
-                                + " once (now), because that ends the whole session and with it: " + all,
-                        null);
+                throw new LockRefusedException("Advisory lock '" + name + "' is held by " + describe(holder)
+                        + " and can only be released by force at"
+                        + " once (now), because that ends the whole session and with it: " + all);
             }
             log.warn(
                     "Session {} of {} is ended by force, and with it its locks: {}",
@@ -249,7 +264,7 @@ final class KeyHolders {
         }
     }
 
-    private <T> T run(String what, SqlWork<T> work) {
+    private <T extends @Nullable Object> T run(String what, SqlWork<T> work) {
         try {
             return reads.run(ConnectionSource.Lane.WORK, settings.timeouts().work(), work);
         } catch (SQLException e) {

@@ -9,6 +9,8 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.SQLTimeoutException;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -310,5 +312,14 @@ final class LockSession {
         } catch (SQLException e) {
             log.debug("A lock session could not be closed properly", e);
         }
+    }
+
+    /** The server's time in a column that is never null. */
+    static Instant instant(ResultSet row, String column) throws SQLException {
+        OffsetDateTime value = row.getObject(column, OffsetDateTime.class);
+        if (value == null) {
+            throw new SQLException("Column " + column + " must have a value");
+        }
+        return value.toInstant();
     }
 }

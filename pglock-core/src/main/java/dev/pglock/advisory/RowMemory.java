@@ -1,6 +1,6 @@
 package dev.pglock.advisory;
 
-import dev.pglock.LockStorageException;
+import dev.pglock.LockRefusedException;
 import dev.pglock.lease.LeaseTable;
 import dev.pglock.store.Release;
 import dev.pglock.store.StoreIdentity;
@@ -55,10 +55,9 @@ final class RowMemory {
     /** Refuses what only a row can remember. */
     void require(Connection connection, String name, String what) throws SQLException {
         if (!isThere(connection)) {
-            throw new LockStorageException(
+            throw new LockRefusedException(
                     what + " of lock '" + name + "' is remembered in the lease table, but there is no " + table
-                            + ": create it, with dev/pglock/lease/schema.sql for instance, or do without",
-                    null);
+                            + ": create it, with dev/pglock/lease/schema.sql for instance, or do without");
         }
     }
 

@@ -360,7 +360,11 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         LockHandle lock = acquire(asked);
         LockStore.Tenancy held = new LockStore.Tenancy(lock.name(), lock.key(), lock.fence());
         lock.onLost(() -> store.abandon(held));
-        return lock.<T, SQLException>execute(() -> store.onConnection(held, work));
+        try {
+            return lock.<T, SQLException>execute(() -> store.onConnection(held, work));
+        } finally {
+            store.abandon(held);
+        }
     }
 
     // ---- looking, and operators

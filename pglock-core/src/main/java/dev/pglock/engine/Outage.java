@@ -1,5 +1,6 @@
 package dev.pglock.engine;
 
+import dev.pglock.LockRefusedException;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
 import java.time.Duration;
@@ -36,6 +37,9 @@ final class Outage {
         T answer;
         try {
             answer = question.get();
+        } catch (LockRefusedException e) {
+            // It has answered.
+            throw e;
         } catch (LockStorageException e) {
             began(e);
             throw e;

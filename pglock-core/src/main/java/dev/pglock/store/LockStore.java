@@ -128,7 +128,8 @@ public interface LockStore extends AutoCloseable {
     }
 
     /**
-     * A tenure is lost to whoever holds it: what still runs on its connection is to be ended with it. Never blocks.
+     * The tenure has ended, one way or another: what is left of its connection, and still runs on it, is to be ended. Never
+     * blocks.
      *
      * @param held the tenure
      */

@@ -180,6 +180,31 @@ class AdvisoryLossTests {
         assertThat(renewed(a, "name", lock)).isEqualTo(Result.SESSION_ENDED);
     }
 
+    @Test
+    void aStandbyIsRefusedAndAServerThatBecomesOneIsALoss() {
+        // A server in recovery, as far as our sessions can see
+        database.execute("""
+                CREATE SCHEMA recovery;
+                CREATE TABLE recovery.state AS SELECT false AS standby;
+                CREATE FUNCTION recovery.pg_is_in_recovery() RETURNS boolean LANGUAGE sql
+                  AS 'SELECT standby FROM recovery.state';
+                """);
+        database.execute("ALTER DATABASE " + database.name() + " SET search_path = recovery, pg_catalog, public");
+        AdvisoryStore a = store("A");
+        ClaimAnswer.Granted lock = granted(a.claim(claim("name")));
+        assertThat(renewed(a, "name", lock)).isEqualTo(Result.RENEWED);
+
+        database.execute("UPDATE recovery.state SET standby = true");
+
+        assertThat(renewed(a, "name", lock)).isEqualTo(Result.SESSION_ENDED);
+        assertThatExceptionOfType(LockStorageException.class)
+                .isThrownBy(() -> a.claim(claim("name")))
+                .withMessageContaining("standby");
+        await().until(() -> stores.keysHeld() == 0);
+        database.execute("UPDATE recovery.state SET standby = false");
+        granted(a.claim(claim("name")));
+    }
+
     /** Answers lost, connections cut, backends terminated, releases that never come, at any moment of a cycle. */
     @Test
     void afterTwoThousandCyclesWithFailuresNoKeyIsLeft() {

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import dev.pglock.RunOutcome;
+import dev.pglock.jdbc.JdbcTimeouts;
+import dev.pglock.jdbc.OwnConnections;
 import dev.pglock.jdbc.UnsupportedDatabaseException;
 import dev.pglock.lease.LeaseStore;
 import dev.pglock.store.Claim;
@@ -29,6 +31,7 @@ import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A real PgBouncer in between. */
 class PoolerTests {
@@ -150,6 +153,29 @@ class PoolerTests {
                         .containsExactly(RenewalAnswer.Result.RENEWED);
                 assertThat(one.release(release("name", lock))).isTrue();
             }
+            assertThat(stores.keysHeld()).isZero();
+        }
+    }
+
+    /** What the opening could not see, because nobody else was there: the claim takes nothing, and says why. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aClaimOnAnotherSessionThanTheOneOpenedIsRefusedAndTakesNothing(boolean table) throws Exception {
+        StoreIdentity identity = StoreIdentity.random(NAMESPACE, "A");
+        AdvisorySettings settings = new AdvisorySettings(AdvisoryStores.TABLE, LONG, 10, JdbcTimeouts.of(LONG));
+        AdvisorySql sql = new AdvisorySql(settings.table());
+        RowMemory rows = new RowMemory(identity, settings.table(), sql);
+        rows.isThere(table);
+        try (OwnConnections reads = new OwnConnections(stores.sessions(identity, database.url(), LONG), 1);
+                Connection swapped = database.direct()) {
+            KeyHolders holders = new KeyHolders(reads, identity, KeyDerivation.SHA256, settings);
+            LockSession session = new LockSession(swapped, -1, LONG);
+
+            assertThatExceptionOfType(UnsupportedDatabaseException.class)
+                    .isThrownBy(() -> new Claims(identity, settings, sql, rows, holders).on(session, claim("name")))
+                    .withMessageContaining("pglock.strategy=lease");
+
+            assertThat(session.hasEnded()).isTrue();
             assertThat(stores.keysHeld()).isZero();
         }
     }

@@ -1,0 +1,200 @@
+package dev.pglock.advisory;
+
+import dev.pglock.Denial;
+import dev.pglock.DenialReason;
+import dev.pglock.LockRefusedException;
+import dev.pglock.LockStorageException;
+import dev.pglock.jdbc.SqlStates;
+import dev.pglock.store.Claim;
+import dev.pglock.store.ClaimAnswer;
+import dev.pglock.store.StoreIdentity;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.time.Instant;
+import org.jspecify.annotations.Nullable;
+
+/** How a key is taken on a session: the one place that takes any. What the row says is asked before and after. */
+final class Claims {
+
+    private static final String OUT_OF_SHARED_MEMORY = "53200";
+
+    private final StoreIdentity identity;
+    private final AdvisorySettings settings;
+    private final AdvisorySql sql;
+    private final RowMemory rows;
+    private final KeyHolders holders;
+
+    Claims(StoreIdentity identity, AdvisorySettings settings, AdvisorySql sql, RowMemory rows, KeyHolders holders) {
+        this.identity = identity;
+        this.settings = settings;
+        this.sql = sql;
+        this.rows = rows;
+        this.holders = holders;
+    }
+
+    /** To be called by whoever asks on the session, again and again if need be. */
+    ClaimAnswer on(LockSession session, Claim claim) throws SQLException {
+        session.touch();
+        return session.ask(settings.timeouts().work(), connection -> claim(connection, session, claim));
+    }
+
+    /** Our own timeouts are the only failure that is a denial. */
+    static ClaimAnswer busy(Claim claim, SQLException e) {
+        if (SqlStates.kindOf(e) == SqlStates.Kind.BUSY) {
+            return denied(Denial.of(claim.name(), DenialReason.KEY_BUSY));
+        }
+        String hint = OUT_OF_SHARED_MEMORY.equals(e.getSQLState())
+                ? ": the server's lock table is full, for everybody. Raise max_locks_per_transaction there, lower"
+                        + " pglock.advisory.max-locks, or use pglock.strategy=lease, which takes no room in it"
+                : ": " + e.getMessage();
+        throw new LockStorageException("Lock '" + claim.name() + "' could not be claimed" + hint, e);
+    }
+
+    private ClaimAnswer claim(Connection connection, LockSession session, Claim claim) throws SQLException {
+        session.unlockWhatIsOver();
+        Held left = session.held(claim.key());
+        if (left != null && left.isKept()) {
+            return denied(
+                    new Denial(claim.name(), DenialReason.HOLD, null, left.fence(), left.left(System.nanoTime())));
+        }
+        if (left != null) {
+            // A release of ours that failed: the engine knows that this process does not hold the name any more.
+            boolean ignored = session.unlock(claim.key());
+        }
+        if (session.size() >= settings.maxLocks()) {
+            throw new LockRefusedException(
+                    "Lock '" + claim.name() + "' was not claimed: this replica holds " + session.size()
+                            + " advisory locks already. Raise pglock.advisory.max-locks, with an eye on the server's "
+                            + "max_locks_per_transaction, or use pglock.strategy=lease, which has no such limit");
+        }
+        if (claim.version() != null) {
+            rows.require(connection, claim.name(), "The version");
+        }
+        if (claim.data() != null) {
+            rows.require(connection, claim.name(), "The payload");
+        }
+        try {
+            return rows.isThere()
+                    ? claimWithRow(connection, session, claim)
+                    : claimWithoutRow(connection, session, claim);
+        } catch (SQLException e) {
+            freeAfterError(session, claim.key(), e);
+            if (SqlStates.kindOf(e) == SqlStates.Kind.MISSING_TABLE && rows.isThere()) {
+                rows.isThere(false);
+                return claim(connection, session, claim);
+            }
+            throw e;
+        }
+    }
+
+    /** An error after the grant must not leave the key behind: nobody here would know of it. */
+    private static void freeAfterError(LockSession session, long key, SQLException failure) {
+        try {
+            boolean ignored = session.unlock(key);
+        } catch (SQLException e) {
+            failure.addSuppressed(e);
+        }
+    }
+
+    private ClaimAnswer claimWithRow(Connection connection, LockSession session, Claim claim) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(sql.claimWithRow)) {
+            statement.setInt(1, session.pid());
+            statement.setLong(2, claim.key());
+            statement.setString(3, identity.namespace());
+            statement.setString(4, claim.name());
+            statement.setString(5, claim.version());
+            statement.setLong(6, claim.key());
+            statement.setString(7, identity.namespace());
+            statement.setString(8, claim.name());
+            statement.setString(9, claim.version());
+            statement.setString(10, session.leaseMillis());
+            return answer(connection, session, statement, claim);
+        }
+    }
+
+    private ClaimAnswer claimWithoutRow(Connection connection, LockSession session, Claim claim) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.CLAIM_WITHOUT_ROW)) {
+            statement.setInt(1, session.pid());
+            statement.setLong(2, claim.key());
+            statement.setLong(3, claim.key());
+            statement.setString(4, settings.table().sql());
+            statement.setString(5, session.leaseMillis());
+            return answer(connection, session, statement, claim);
+        }
+    }
+
+    private ClaimAnswer answer(Connection connection, LockSession session, PreparedStatement statement, Claim claim)
+            throws SQLException {
+        boolean got;
+        Denial guarded;
+        try (ResultSet row = next(statement, statement.execute())) {
+            if (!row.getBoolean("same_session")) {
+                session.end();
+                throw LockSessions.transactionPooler();
+            }
+            got = Boolean.parseBoolean(row.getString("got"));
+            guarded = guarded(claim, row);
+        }
+        try (ResultSet row = next(statement, statement.getMoreResults())) {
+            if (!got) {
+                return denied(guarded == null ? holders.denial(claim.name(), row) : guarded);
+            }
+            boolean appeared = row.getBoolean("table_there") && !rows.isThere();
+            String reason = row.getString("reason");
+            if (reason != null || appeared) {
+                // The row has changed, or come into being, between the look and the grant.
+                rows.isThere(rows.isThere() || appeared);
+                boolean ignored = session.unlock(claim.key());
+                return denied(
+                        Denial.of(claim.name(), reason == null ? DenialReason.UNKNOWN : DenialReason.valueOf(reason)));
+            }
+            return granted(connection, session, row, claim);
+        }
+    }
+
+    private ClaimAnswer granted(Connection connection, LockSession session, ResultSet row, Claim claim)
+            throws SQLException {
+        Instant now = LockSession.instant(row, "now");
+        Held tenure = Held.granted(claim.name(), row.getLong("fence"), now);
+        Long rowFence = row.getObject("row_fence", Long.class);
+        // A fence that is no transaction id follows that of a row restored from elsewhere: the next one must follow
+        // ours.
+        boolean ahead = rowFence != null && tenure.fence() == rowFence + 1;
+        if (claim.data() != null || row.getBoolean("has_data") || ahead) {
+            rows.payload(connection, tenure, claim.data());
+        }
+        session.put(claim.key(), tenure);
+        return new ClaimAnswer.Granted(tenure.fence(), now, now.plus(settings.lease()));
+    }
+
+    private static ResultSet next(PreparedStatement statement, boolean hasResults) throws SQLException {
+        ResultSet row = hasResults ? statement.getResultSet() : null;
+        if (row == null || !row.next()) {
+            throw new SQLException("A claim must have an answer");
+        }
+        return row;
+    }
+
+    /** Denied by the row; null: not by the row. */
+    private static @Nullable Denial guarded(Claim claim, ResultSet row) throws SQLException {
+        String reason = row.getString("reason");
+        if (reason == null) {
+            return null;
+        }
+        Double left = row.getObject("seconds_left", Double.class);
+        boolean held = reason.equals(DenialReason.HELD.name());
+        return new Denial(
+                claim.name(),
+                DenialReason.valueOf(reason),
+                held ? row.getString("holder_label") : null,
+                left == null ? null : row.getObject("fence", Long.class),
+                left == null ? null : Duration.ofNanos((long) (Math.max(0, left) * 1e9)));
+    }
+
+    private static ClaimAnswer denied(Denial denial) {
+        return new ClaimAnswer.Denied(denial);
+    }
+}

@@ -1,0 +1,139 @@
+package dev.pglock.advisory;
+
+import dev.pglock.ConnectionWork;
+import dev.pglock.Denial;
+import dev.pglock.store.Claim;
+import dev.pglock.store.ClaimAnswer;
+import dev.pglock.store.KeyDerivation;
+import dev.pglock.store.LockStore.Tenancy;
+import dev.pglock.store.Renewal;
+import dev.pglock.store.RenewalAnswer;
+import dev.pglock.store.StoreIdentity;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Locks that work is done on the session of: each has one to itself, which ends with it. */
+final class WorkSessions {
+
+    private static final Logger log = LoggerFactory.getLogger(WorkSessions.class);
+
+    private final LockSessions sessions;
+    private final Claims claims;
+    private final KeyHolders holders;
+    private final StoreIdentity identity;
+    private final KeyDerivation keys;
+    private final AdvisorySettings settings;
+
+    /** By key. */
+    private final Map<Long, LockSession> working = new ConcurrentHashMap<>();
+
+    WorkSessions(
+            LockSessions sessions,
+            Claims claims,
+            KeyHolders holders,
+            StoreIdentity identity,
+            KeyDerivation keys,
+            AdvisorySettings settings) {
+        this.sessions = sessions;
+        this.claims = claims;
+        this.holders = holders;
+        this.identity = identity;
+        this.keys = keys;
+        this.settings = settings;
+    }
+
+    boolean isEmpty() {
+        return working.isEmpty();
+    }
+
+    boolean has(Renewal renewal) {
+        return working.containsKey(keys.key(identity.namespace(), renewal.name()));
+    }
+
+    /** Hands out the session of a lock that is being released; the caller closes it. */
+    @Nullable
+    LockSession remove(long key) {
+        return working.remove(key);
+    }
+
+    /** On a session of its own, so that a long statement of the work holds up no heartbeat of the others. */
+    ClaimAnswer claimForWork(Claim claim) {
+        Denial busy = holders.denial(claim.name(), claim.key());
+        if (busy != null) {
+            // Whoever waits does not open a session at each attempt.
+            return new ClaimAnswer.Denied(busy);
+        }
+        LockSession session = null;
+        boolean granted = false;
+        try {
+            LockSession own = sessions.open();
+            session = own;
+            ClaimAnswer answer = claims.on(own, claim);
+            granted = answer instanceof ClaimAnswer.Granted;
+            if (granted) {
+                working.put(claim.key(), own);
+            }
+            return answer;
+        } catch (SQLException e) {
+            return Claims.busy(claim, e);
+        } finally {
+            if (session != null && !granted) {
+                session.close();
+            }
+        }
+    }
+
+    <T extends @Nullable Object> T onConnection(Tenancy held, ConnectionWork<T> work) throws SQLException {
+        LockSession session = working.get(held.key());
+        if (session == null) {
+            throw new IllegalStateException("Lock '" + held.name() + "' was not claimed for work");
+        }
+        return session.work(work);
+    }
+
+    void abandon(Tenancy tenancy) {
+        LockSession left = working.computeIfPresent(tenancy.key(), (key, session) -> {
+            Held tenure = session.held(key);
+            if (tenure == null || tenure.fence() != tenancy.fence()) {
+                return session;
+            }
+            session.end();
+            return null;
+        });
+        log.debug(
+                "Work under lock '{}' was abandoned; {} works on",
+                tenancy.name(),
+                left == null ? "nobody" : "a later one");
+    }
+
+    /** Seen from outside: the work has the session, and may have a long statement on it. */
+    List<RenewalAnswer> renew(List<Renewal> renewals, Duration budget) {
+        List<RenewalAnswer> answers = new ArrayList<>(renewals.size());
+        for (Renewal renewal : renewals) {
+            long key = keys.key(identity.namespace(), renewal.name());
+            LockSession session = working.get(key);
+            Held tenure = session == null ? null : session.held(key);
+            boolean ours = tenure != null && tenure.fence() == renewal.fence();
+            Instant now = session == null || session.hasEnded() || !ours
+                    ? null
+                    : holders.timeIfHeldBy(session.pid(), key, budget);
+            answers.add(
+                    now == null
+                            ? AdvisoryStore.ended(renewal)
+                            : new RenewalAnswer(
+                                    renewal.name(),
+                                    renewal.fence(),
+                                    RenewalAnswer.Result.RENEWED,
+                                    now.plus(settings.lease())));
+        }
+        return answers;
+    }
+}
