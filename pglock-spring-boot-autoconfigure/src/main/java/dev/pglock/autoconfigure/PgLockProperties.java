@@ -97,7 +97,9 @@ public record PgLockProperties(
     /** Ways from a lock's name to its advisory key. */
     public enum KeyDerivationName {
         /** First 8 bytes, big-endian, of SHA-256, as gokit derives them. */
-        SHA256
+        SHA256,
+        /** As SQLx for Rust derives them. */
+        SQLX
     }
 
     /**

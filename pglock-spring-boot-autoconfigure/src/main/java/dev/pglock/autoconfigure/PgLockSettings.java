@@ -62,6 +62,7 @@ record PgLockSettings(PgLockProperties properties, String namespace, boolean isN
     KeyDerivation keys() {
         return switch (properties.advisory().keyDerivation()) {
             case SHA256 -> KeyDerivation.SHA256;
+            case SQLX -> KeyDerivation.SQLX;
         };
     }
 
