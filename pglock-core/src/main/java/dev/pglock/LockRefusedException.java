@@ -1,8 +1,8 @@
 package dev.pglock;
 
 /**
- * The database works, but what was asked for cannot be had this way: a limit is reached, or something is missing that would
- * be needed. The message names the way out; asking again will not help.
+ * The database works, but what was asked for cannot be had this way, or not now: a limit is reached, something is missing
+ * that would be needed, or another transaction keeps the lock's row locked. The message names the way out.
  */
 public class LockRefusedException extends LockStorageException {
 

@@ -4,6 +4,7 @@ import dev.pglock.ConnectionWork;
 import dev.pglock.Denial;
 import dev.pglock.DenialReason;
 import dev.pglock.LockInfo;
+import dev.pglock.LockRefusedException;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
 import dev.pglock.jdbc.ConnectionSource;
@@ -29,7 +30,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -42,6 +45,9 @@ import org.slf4j.LoggerFactory;
 public final class LeaseStore implements LockStore {
 
     private static final Logger log = LoggerFactory.getLogger(LeaseStore.class);
+    private static final String LOCK_NOT_AVAILABLE = "55P03";
+    private static final int RELEASES_AT_MOST = 3;
+    private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
     private static final int SWEPT_AT_ONCE = 1000;
     private static final int ASKED_AT_MOST = 3;
     private static final String UNDEFINED_TABLE = "42P01";
@@ -277,6 +283,21 @@ public final class LeaseStore implements LockStore {
 
     @Override
     public boolean release(Release release) {
+        // Whoever has the row locked, an operator or a backup say, is waited for without keeping the connection from
+        // others.
+        for (int attempt = 1; ; attempt++) {
+            try {
+                return releaseOnce(release);
+            } catch (LockRefusedException e) {
+                if (attempt == RELEASES_AT_MOST) {
+                    throw e;
+                }
+                LockSupport.parkNanos(PAUSE_NANOS << attempt);
+            }
+        }
+    }
+
+    private boolean releaseOnce(Release release) {
         return run(
                 "Lock '" + release.name() + "' could not be released",
                 Lane.WORK,
@@ -447,6 +468,9 @@ public final class LeaseStore implements LockStore {
     }
 
     private LockStorageException failure(String what, SQLException e) {
+        if (LOCK_NOT_AVAILABLE.equals(e.getSQLState())) {
+            return new LockRefusedException(what + ": another transaction keeps its row locked");
+        }
         String hint = switch (SqlStates.kindOf(e)) {
             case MISSING_TABLE ->
                 ". Create the table, with dev/pglock/lease/schema.sql for instance, or set"

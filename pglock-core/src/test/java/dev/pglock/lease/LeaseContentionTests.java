@@ -3,8 +3,10 @@ package dev.pglock.lease;
 import static dev.pglock.lease.LeaseStores.denied;
 import static dev.pglock.lease.LeaseStores.granted;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import dev.pglock.DenialReason;
+import dev.pglock.LockRefusedException;
 import dev.pglock.LockState;
 import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.LockStore.Caller;
@@ -118,6 +120,19 @@ class LeaseContentionTests {
             direct.rollback();
         }
         granted(b, "known");
+    }
+
+    @Test
+    void aReleaseWaitsForWhoeverHasTheRowLockedForAWhile() throws Exception {
+        ClaimAnswer.Granted lock = granted(a, "known");
+        try (Connection direct = database.direct()) {
+            lockRow(direct, "known");
+            assertThatExceptionOfType(LockRefusedException.class)
+                    .isThrownBy(() -> a.release(LeaseStores.release("known", lock)))
+                    .withMessageContaining("keeps its row locked");
+            direct.rollback();
+        }
+        assertThat(a.release(LeaseStores.release("known", lock))).isTrue();
     }
 
     @Test
