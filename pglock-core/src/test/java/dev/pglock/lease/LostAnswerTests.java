@@ -145,7 +145,7 @@ class LostAnswerTests {
         assertEndsWithin(Duration.ofSeconds(5), () -> a.find("known"));
         // The budget, and what the pool takes to give up opening a connection
         assertEndsWithin(
-                Duration.ofMillis(600 + 900),
+                Duration.ofMillis(600 + 2600),
                 () -> a.renew(List.of(LeaseStores.renewal("held", lock)), Duration.ofMillis(600), Caller.HEARTBEAT));
         assertEndsWithin(Duration.ofSeconds(4), a::close);
 

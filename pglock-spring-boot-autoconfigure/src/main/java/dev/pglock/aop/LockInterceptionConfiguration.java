@@ -78,18 +78,28 @@ public final class LockInterceptionConfiguration {
         return new LockAdvisor(interceptor, specs, autoConfigured, order(once, beans));
     }
 
-    /** Just outside the transaction advisor, wherever the application has put that one. */
+    /** Just outside the transaction advisor, wherever the application has put that one; never inside. */
     private static IntSupplier order(Supplier<LockedMethodSettings> settings, ConfigurableListableBeanFactory beans) {
         return () -> {
             Integer configured = settings.get().order();
-            if (configured != null) {
-                return configured;
+            if (!beans.containsBean(TRANSACTION_ADVISOR)) {
+                return configured == null ? Ordered.LOWEST_PRECEDENCE - 1 : configured;
             }
-            int transactions = beans.containsBean(TRANSACTION_ADVISOR)
-                    ? beans.getBean(TRANSACTION_ADVISOR, Ordered.class).getOrder()
-                    : Ordered.LOWEST_PRECEDENCE;
-            return transactions == Ordered.HIGHEST_PRECEDENCE ? transactions : transactions - 1;
+            int transactions = beans.getBean(TRANSACTION_ADVISOR, Ordered.class).getOrder();
+            int order = configured == null ? outside(transactions) : configured;
+            if (order >= transactions) {
+                throw new InvalidLockException(
+                        "The order of the lock advisor is " + order + ", that of the transaction advisor "
+                                + transactions + ": a lock would be released before the transaction commits",
+                        "Set pglock.aspect-order to less than " + transactions
+                                + ", or a greater order at @EnableTransactionManagement.");
+            }
+            return order;
         };
+    }
+
+    private static int outside(int transactions) {
+        return transactions == Ordered.HIGHEST_PRECEDENCE ? transactions : transactions - 1;
     }
 
     @Bean

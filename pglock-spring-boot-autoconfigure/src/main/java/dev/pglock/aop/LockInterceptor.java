@@ -65,10 +65,8 @@ final class LockInterceptor implements MethodInterceptor {
     private @Nullable Object runLocked(LockSpec spec, String name, boolean tick, MethodInvocation invocation)
             throws Throwable {
         LockHandle outer = LockContext.find(name);
-        if (outer != null && spec.terms().version() == null) {
-            // The same lock again on the same thread: the outer call's tenure covers this one.
-            outer.ensureHeld();
-            return invocation.proceed();
+        if (outer != null && registry.get().owns(outer)) {
+            return runUnderOuter(spec, outer, invocation);
         }
         LockRequest request = spec.terms().request(name);
         if (spec.ifHeld() == IfHeld.WAIT) {
@@ -88,6 +86,19 @@ final class LockInterceptor implements MethodInterceptor {
         return attempt instanceof LockAttempt.Granted granted
                 ? runUnder(granted.lock(), invocation)
                 : denied(spec, ((LockAttempt.Denied) attempt).denial(), tick);
+    }
+
+    /** The same lock again on the same thread: the outer call's tenure covers this one, but it can remember no version. */
+    private static @Nullable Object runUnderOuter(LockSpec spec, LockHandle outer, MethodInvocation invocation)
+            throws Throwable {
+        if (spec.terms().version() != null) {
+            throw new IllegalStateException(spec.describe() + " has a version and is called under its own lock '"
+                    + outer.name()
+                    + "', which this thread holds already: it would wait for itself. Call it outside of that "
+                    + "lock, or give it a name of its own");
+        }
+        outer.ensureHeld();
+        return invocation.proceed();
     }
 
     private @Nullable Object runWhenGranted(LockSpec spec, LockRequest request, MethodInvocation invocation)
@@ -114,11 +125,16 @@ final class LockInterceptor implements MethodInterceptor {
         return lock.<Object, Throwable>execute(invocation::proceed);
     }
 
-    /** A tick and a {@code SKIP} are skipped; whoever else called is told. */
+    /**
+     * A tick and a {@code SKIP} are skipped; whoever else called is told, and so is who calls while this replica stops: no
+     * other one does the work for him.
+     */
     private static @Nullable Object denied(LockSpec spec, Denial denial, boolean tick) {
         boolean skip = switch (spec.kind()) {
             case SCHEDULED -> tick;
-            case RUN_ONCE -> spec.ifHeld() == IfHeld.SKIP || denial.reason() == DenialReason.DONE;
+            case RUN_ONCE ->
+                denial.reason() == DenialReason.DONE
+                        || (spec.ifHeld() == IfHeld.SKIP && (tick || denial.reason() != DenialReason.STOPPING));
             case SINGLETON -> false;
         };
         if (!skip) {

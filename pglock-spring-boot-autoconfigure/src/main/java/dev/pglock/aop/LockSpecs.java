@@ -277,10 +277,11 @@ final class LockSpecs {
         /** What {@code ScheduledMethodRunnable} says of itself: class, dot, method, for whatever class declares it. */
         private Set<String> ticks() {
             Set<String> descriptions = new LinkedHashSet<>();
-            for (Class<?> c = type; c != null; c = c.getSuperclass()) {
+            for (Class<?> c = type; c != null && c != Object.class; c = c.getSuperclass()) {
                 descriptions.add(c.getName() + "." + method.getName());
             }
-            ClassUtils.getAllInterfacesForClassAsSet(type)
+            ClassUtils.getAllInterfacesForClassAsSet(type).stream()
+                    .filter(i -> ClassUtils.hasMethod(i, method.getName(), method.getParameterTypes()))
                     .forEach(i -> descriptions.add(i.getName() + "." + method.getName()));
             return Set.copyOf(descriptions);
         }

@@ -27,6 +27,13 @@ final class MethodShapes {
         if (Modifier.isStatic(modifiers)) {
             throw cannot(type, method, "it is static", "Make it an instance method.");
         }
+        if (isHidden(type, method)) {
+            throw cannot(
+                    type,
+                    method,
+                    "it is package-private and declared in another package than its bean's class",
+                    "Make it protected or public.");
+        }
         boolean inInterface = isInInterface(type, method);
         if (inInterface && !proxiesClasses()) {
             return;
@@ -63,6 +70,15 @@ final class MethodShapes {
                 method,
                 problem + ", so its calls cannot be intercepted and would run unlocked",
                 action + " If every replica is to run it, annotate it with @EveryReplica.");
+    }
+
+    /** A proxy stands in the package of the bean's class and cannot override what only the parent's package sees. */
+    private static boolean isHidden(Class<?> type, Method method) {
+        int visible = Modifier.PUBLIC | Modifier.PROTECTED | Modifier.PRIVATE;
+        Class<?> declaring = method.getDeclaringClass();
+        return (method.getModifiers() & visible) == 0
+                && !(declaring.getPackage().equals(type.getPackage())
+                        && declaring.getClassLoader() == type.getClassLoader());
     }
 
     private static boolean isInInterface(Class<?> type, Method method) {

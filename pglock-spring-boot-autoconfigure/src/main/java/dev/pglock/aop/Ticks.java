@@ -15,6 +15,8 @@ import org.jspecify.annotations.Nullable;
  */
 final class Ticks {
 
+    private static final int MOST_HANDED_OVER = 64;
+
     private static final ThreadLocal<@Nullable Tick> CURRENT = new ThreadLocal<>();
     private final ConcurrentMap<String, Queue<Tick>> handedOver = new ConcurrentHashMap<>();
 
@@ -52,11 +54,21 @@ final class Ticks {
         Queue<Tick> queue = handedOver.get(tick.description);
         if (queue != null) {
             queue.add(tick);
+            if (queue.size() > MOST_HANDED_OVER) {
+                // Somebody throws them away on their way: the eldest would make a later direct call look like a tick.
+                Tick ignored = queue.poll();
+            }
         }
         Tick outer = CURRENT.get();
         CURRENT.set(tick);
         try {
             task.run();
+        } catch (RuntimeException | Error e) {
+            if (queue != null) {
+                // Rejected by the executor, most likely: it will never arrive.
+                boolean ignored = queue.remove(tick);
+            }
+            throw e;
         } finally {
             if (outer == null) {
                 CURRENT.remove();

@@ -17,6 +17,7 @@ import dev.pglock.annotation.EveryReplica;
 import dev.pglock.annotation.IfHeld;
 import dev.pglock.annotation.RunOnce;
 import dev.pglock.annotation.Singleton;
+import dev.pglock.engine.LockEngine;
 import dev.pglock.local.LocalSpace;
 import java.lang.annotation.ElementType;
 import java.lang.annotation.Retention;
@@ -517,6 +518,9 @@ class InterceptionTests {
         public @Nullable String sameLock() {
             return LockContext.current().name();
         }
+
+        @RunOnce(name = "outer", version = "1", ifHeld = IfHeld.WAIT)
+        public void sameLockWithVersion() {}
     }
 
     @Test
@@ -525,6 +529,43 @@ class InterceptionTests {
         assertThat(a.bean(Nested.class).outer()).containsExactly("inner", "outer");
         assertThat(b.registry().findAll()).allMatch(info -> info.state() == LockState.FREE);
         assertThat(LockContext.find("outer")).isNull();
+    }
+
+    @Test
+    void aVersionUnderItsOwnLockIsRefusedAtOnce() {
+        start(Nested.class, NestedInner.class);
+        LockHandle outer = a.registry().tryAcquire(LockRequest.of("outer")).orElseThrow();
+        outer.<Object, RuntimeException>execute(() -> {
+            assertThatThrownBy(() -> a.bean(NestedInner.class).sameLockWithVersion())
+                    .hasMessageContaining("wait for itself");
+            return null;
+        });
+    }
+
+    @Test
+    void theSameNameOfAnotherRegistryIsAnotherLock() {
+        start(Nested.class, NestedInner.class);
+        Replica stranger = Replica.start("C", new LocalSpace());
+        try (LockHandle held = heldElsewhere("inner")) {
+            assertThat(held.isHeld()).isTrue();
+            LockHandle foreign =
+                    stranger.registry().tryAcquire(LockRequest.of("inner")).orElseThrow();
+            foreign.<Object, RuntimeException>execute(() -> {
+                assertThat(a.bean(NestedInner.class).inner()).isNull();
+                return null;
+            });
+        } finally {
+            stranger.close();
+        }
+    }
+
+    @Test
+    void aDirectCallWhileTheReplicaStopsIsNotSkippedInSilence() {
+        startJobs();
+        boolean ignored = ((LockEngine) a.registry()).stop(Duration.ZERO);
+        assertThatExceptionOfType(LockNotAcquiredException.class)
+                .isThrownBy(() -> a.bean(Jobs.class).object())
+                .satisfies(e -> assertThat(e.reason()).isEqualTo(DenialReason.STOPPING));
     }
 
     @Test

@@ -31,6 +31,7 @@ class RefusalTests {
                 Arguments.of(FinalMethod.class, "final"),
                 Arguments.of(StaticMethod.class, "static"),
                 Arguments.of(FinalClass.class, "class is final"),
+                Arguments.of(HiddenMethod.class, "package-private"),
                 Arguments.of(ScheduledSingleton.class, "@EveryReplica"),
                 Arguments.of(ScheduledFail.class, "ifHeld = FAIL"),
                 Arguments.of(ScheduledWait.class, "version"),
@@ -123,6 +124,9 @@ class RefusalTests {
         @Scheduled(fixedDelay = 100)
         private void tick() {}
     }
+
+    @Component
+    static class HiddenMethod extends dev.pglock.aop.elsewhere.HiddenBase {}
 
     @Component
     static class FinalMethod {

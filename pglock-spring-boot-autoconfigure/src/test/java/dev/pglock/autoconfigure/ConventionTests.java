@@ -12,7 +12,6 @@ import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.domain.JavaModifier;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
-import com.tngtech.archunit.core.importer.ImportOption;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.reflect.Modifier;
@@ -47,7 +46,8 @@ class ConventionTests {
             "META-INF/spring/org.springframework.boot.autoconfigure.AutoConfiguration.imports";
 
     private static final JavaClasses MAIN = new ClassFileImporter()
-            .withImportOption(new ImportOption.DoNotIncludeTests())
+            // Whatever the build directory is called
+            .withImportOption(location -> !location.contains("/test-classes/") && !location.contains("-tests.jar"))
             .importPackages("dev.pglock");
 
     private static final Set<String> PACKAGES = new TreeSet<>(MAIN.stream()
