@@ -12,6 +12,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.springframework.aop.framework.AopProxyUtils;
 import org.springframework.aop.framework.autoproxy.AutoProxyUtils;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.context.annotation.Bean;
@@ -89,12 +90,16 @@ public final class LockVerifier {
         for (Map.Entry<Method, LockAnnotations> entry : annotated.entrySet()) {
             Method method = entry.getKey();
             try {
+                if (entry.getValue().scheduled()) {
+                    findings.scheduled(type, method);
+                }
                 LockSpec spec = none ? null : specs.find(method, type);
                 if (spec == null) {
                     findings.unlocked(type, method.getName(), none ? "auto-configured" : why(entry.getValue()));
                     continue;
                 }
                 shapes.check(type, method);
+                refuseIfCreatedTooEarly(beanName, type, method);
                 findings.locked(spec, settings.get());
                 if (spec.async()) {
                     ticks.expectOnOtherThreads(spec);
@@ -103,6 +108,21 @@ public final class LockVerifier {
             } catch (InvalidLockException e) {
                 refuse(e);
             }
+        }
+    }
+
+    /** Post-processors see no bean that was created before them; what they would have refused is found here. */
+    private void refuseIfCreatedTooEarly(String beanName, Class<?> type, Method method) {
+        Object bean = beans.containsSingleton(beanName) ? beans.getSingleton(beanName) : null;
+        if (bean != null
+                && ClassUtils.getUserClass(AopProxyUtils.ultimateTargetClass(bean)) == type
+                && !LockedBeanPostProcessor.isAdvised(bean)) {
+            throw MethodShapes.cannot(
+                    type,
+                    method,
+                    "its bean '" + beanName + "' was not proxied: it was created before proxies are made, because a "
+                            + "bean post-processor or a bean factory post-processor needs it",
+                    "Let that one ask for it later, with an ObjectProvider or @Lazy for instance.");
         }
     }
 

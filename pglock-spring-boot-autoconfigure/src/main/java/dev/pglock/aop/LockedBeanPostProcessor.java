@@ -43,9 +43,10 @@ final class LockedBeanPostProcessor implements BeanPostProcessor {
                         type,
                         method,
                         "its bean '" + beanName
-                                + "' was not proxied (handed out early by a circular reference, created "
-                                + "by a bean post-processor or factory, or its proxying is switched off)",
-                        "Break the circular reference, with @Lazy on one side for instance.");
+                                + "' was not proxied (handed out early by a circular reference, or made in a way that goes "
+                                + "past the proxies)",
+                        "Break the circular reference, with @Lazy on one side for instance, or declare the bean as an "
+                                + "ordinary one.");
             }
             MethodShapes.checkJdkProxy(bean, type, method);
         });
@@ -72,7 +73,7 @@ final class LockedBeanPostProcessor implements BeanPostProcessor {
     }
 
     /** A proxy whose target is looked up at each call, a scoped one say, leads to a bean that is looked at by itself. */
-    private static boolean isAdvised(Object bean) {
+    static boolean isAdvised(Object bean) {
         if (bean instanceof Advised advised) {
             return !advised.getTargetSource().isStatic()
                     || java.util.Arrays.stream(advised.getAdvisors()).anyMatch(LockAdvisor.class::isInstance);

@@ -1,5 +1,6 @@
 package dev.pglock.aop;
 
+import java.lang.reflect.Method;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
@@ -13,6 +14,8 @@ public final class LockedMethods {
     private final Set<LockName> names = new HashSet<>();
     private final Set<String> locked = new TreeSet<>();
     private final Set<String> unlocked = new TreeSet<>();
+    private final Set<String> scheduled = new HashSet<>();
+    private final Set<String> scheduledPackages = new HashSet<>();
 
     LockedMethods() {}
 
@@ -38,6 +41,40 @@ public final class LockedMethods {
             case PAUSED -> locked.add(described + " (paused by configuration)");
             case EVERY_REPLICA -> unlocked.add(method + " (configuration)");
         }
+    }
+
+    void scheduled(Class<?> type, Method method) {
+        scheduled.add(type.getSimpleName() + "." + method.getName());
+        scheduledPackages.add(type.getPackageName() + ".");
+    }
+
+    /**
+     * Whether a scheduled method has that name, locked or not.
+     *
+     * @param name simple class name, dot, method name
+     * @return whether there is one
+     */
+    public boolean isScheduled(String name) {
+        return scheduled.contains(name.replaceFirst("\\(.*", ""));
+    }
+
+    /**
+     * Whether there is a scheduled method in that package or below, locked or not.
+     *
+     * @param packageName a package
+     * @return whether there is one
+     */
+    public boolean isScheduledIn(String packageName) {
+        return scheduledPackages.stream().anyMatch(p -> p.startsWith(packageName + "."));
+    }
+
+    /**
+     * Whether there is nothing to tell.
+     *
+     * @return true: neither a locked nor a scheduled method
+     */
+    public boolean isNothingFound() {
+        return locked.isEmpty() && unlocked.isEmpty();
     }
 
     void unlocked(Class<?> type, String method, String why) {

@@ -77,11 +77,28 @@ final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<Conte
         if (!methods.isEmpty()) {
             // Now, and not at the first tick: what is wrong with the database is to be told at start-up.
             context.getBeanProvider(LockRegistry.class).getObject();
+        }
+        if (!methods.isNothingFound()) {
             log.info("Locks by {}; {}", settings.describe(), methods.describe());
         }
     }
 
     private static void warnOfUnusedEntries(PgLockSettings settings, LockedMethods methods) {
+        PgLockProperties.Scheduled scheduled = settings.properties().scheduled();
+        for (String name : scheduled.packages()) {
+            if (!methods.isScheduledIn(name)) {
+                log.warn(
+                        "pglock.scheduled.packages has '{}', but no scheduled method is in that package: it locks none",
+                        name);
+            }
+        }
+        for (String name : scheduled.everyReplica()) {
+            if (!methods.isScheduled(name)) {
+                log.warn(
+                        "pglock.scheduled.every-replica has '{}', but no scheduled method has that name: it opens none",
+                        name);
+            }
+        }
         for (String name : new TreeSet<>(settings.locks().keySet())) {
             if (!methods.include(name)) {
                 log.warn(

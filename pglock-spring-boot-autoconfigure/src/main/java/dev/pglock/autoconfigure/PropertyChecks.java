@@ -50,6 +50,8 @@ final class PropertyChecks {
     }
 
     private void names() {
+        resolved("pglock.namespace", properties.namespace());
+        resolved("pglock.instance-id", properties.instanceId());
         if (properties.namespace() != null) {
             namespace("pglock.namespace", properties.namespace());
         }
@@ -185,7 +187,15 @@ final class PropertyChecks {
         }
     }
 
+    /** A placeholder without a value stays as it is written, and would become the name. */
+    private static void resolved(String property, @Nullable String value) {
+        if (value != null && value.contains("${")) {
+            throw invalid(property, value, "It has a placeholder without a value.");
+        }
+    }
+
     private static String lockName(String property, @Nullable String name) {
+        resolved(property, name);
         try {
             return LockNames.normalise(name == null ? "" : name);
         } catch (IllegalArgumentException e) {

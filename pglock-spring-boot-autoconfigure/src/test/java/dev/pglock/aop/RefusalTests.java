@@ -18,6 +18,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.springframework.beans.factory.config.BeanFactoryPostProcessor;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.beans.factory.support.BeanDefinitionRegistry;
+import org.springframework.beans.factory.support.RootBeanDefinition;
 import org.springframework.core.NestedExceptionUtils;
 import org.springframework.scheduling.annotation.Scheduled;
 import org.springframework.stereotype.Component;
@@ -32,6 +36,7 @@ class RefusalTests {
                 Arguments.of(StaticMethod.class, "static"),
                 Arguments.of(FinalClass.class, "class is final"),
                 Arguments.of(HiddenMethod.class, "package-private"),
+                Arguments.of(CreatedTooEarly.class, "created before proxies"),
                 Arguments.of(ScheduledSingleton.class, "@EveryReplica"),
                 Arguments.of(ScheduledFail.class, "ifHeld = FAIL"),
                 Arguments.of(ScheduledWait.class, "version"),
@@ -123,6 +128,21 @@ class RefusalTests {
     static class PrivateMethod {
         @Scheduled(fixedDelay = 100)
         private void tick() {}
+    }
+
+    @Component
+    static class CreatedTooEarly implements BeanFactoryPostProcessor {
+
+        @Override
+        public void postProcessBeanFactory(ConfigurableListableBeanFactory beans) {
+            ((BeanDefinitionRegistry) beans).registerBeanDefinition("early", new RootBeanDefinition(Early.class));
+            beans.getBean("early");
+        }
+    }
+
+    static class Early {
+        @RunOnce
+        public void run() {}
     }
 
     @Component

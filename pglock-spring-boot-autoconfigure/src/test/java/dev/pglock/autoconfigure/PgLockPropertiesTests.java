@@ -138,6 +138,7 @@ class PgLockPropertiesTests {
             pglock.on-lost                       | explode   | OnLost
             pglock.strategy                      | zookeeper | LockStrategy
             pglock.advisory.max-locks            | 0         | at least 1
+            pglock.namespace                     | ${nope}   | placeholder without a value
             pglock.advisory.key-derivation       | md5       | md5
             pglock.verification                  | maybe     | Verification
             pglock.aspect-order                  | outside   | Integer

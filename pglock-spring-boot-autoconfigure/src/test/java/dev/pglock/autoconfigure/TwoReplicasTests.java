@@ -70,6 +70,19 @@ class TwoReplicasTests extends TwoReplicas {
     }
 
     @Test
+    void configurationThatLocksNothingByMistakeIsNamed(CapturedOutput output) {
+        start(
+                "a",
+                Ticking.class,
+                "pglock.scheduled.packages=no.such.place",
+                "pglock.scheduled.every-replica=TickingJob.tock");
+        assertThat(output)
+                .contains("pglock.scheduled.packages has 'no.such.place'")
+                .contains("pglock.scheduled.every-replica has 'TickingJob.tock'")
+                .contains("on one replica at a time: none; on every replica: TickingJob.tick (configuration)");
+    }
+
+    @Test
     void aReplicaUsesTwoConnectionsOfItsOwnAtMostAndNoneWhenIdle() {
         start("a", Ticking.class);
         await().atMost(Duration.ofSeconds(20)).until(() -> {
