@@ -15,7 +15,11 @@ import dev.pglock.RunOutcome;
 import dev.pglock.annotation.RunOnce;
 import dev.pglock.annotation.Singleton;
 import dev.pglock.testing.TcpProxy;
+import dev.pglock.testing.TestDatabase;
+import java.sql.Connection;
 import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -24,12 +28,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.core.env.Environment;
 import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.scheduling.TaskScheduler;
 import org.springframework.scheduling.annotation.Scheduled;
 import org.springframework.transaction.annotation.Transactional;
 
@@ -83,7 +90,7 @@ class TwoReplicasTests extends TwoReplicas {
     }
 
     @Test
-    void aReplicaUsesTwoConnectionsOfItsOwnAtMostAndNoneWhenIdle() {
+    void aReplicaUsesTwoConnectionsOfItsOwnAtMost() {
         start("a", Ticking.class);
         await().atMost(Duration.ofSeconds(20)).until(() -> {
             assertThat(database.number(
@@ -96,6 +103,11 @@ class TwoReplicasTests extends TwoReplicas {
     // ---- transactions
 
     static class Accounts extends Application {
+
+        @Bean
+        ClassLevelCounter classLevelCounter(JdbcTemplate jdbc) {
+            return new ClassLevelCounter(jdbc);
+        }
 
         @Bean
         Counter counter(JdbcTemplate jdbc, LockRegistry registry) {
@@ -144,8 +156,27 @@ class TwoReplicasTests extends TwoReplicas {
         }
     }
 
-    @Test
-    void theLockIsReleasedAfterTheTransactionHasCommitted() throws Exception {
+    /** The transaction is declared by the class, the lock by the method. */
+    @Transactional
+    static class ClassLevelCounter {
+
+        private final JdbcTemplate jdbc;
+
+        ClassLevelCounter(JdbcTemplate jdbc) {
+            this.jdbc = jdbc;
+        }
+
+        @Singleton("class-level")
+        public void increment() {
+            int value = jdbc.queryForObject("SELECT value FROM counter", Integer.class);
+            jdbc.queryForObject("SELECT pg_sleep(0.005)::text", String.class);
+            jdbc.update("UPDATE counter SET value = ?", value + 1);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void theLockIsReleasedAfterTheTransactionHasCommitted(boolean byClass) throws Exception {
         ConfigurableApplicationContext a = start("a", Accounts.class);
         ConfigurableApplicationContext b = start("b", Accounts.class);
         var threads = Executors.newFixedThreadPool(4);
@@ -153,8 +184,13 @@ class TwoReplicasTests extends TwoReplicas {
             CompletableFuture<?>[] calls = IntStream.range(0, 60)
                     .mapToObj(i -> CompletableFuture.runAsync(
                             () -> {
+                                ConfigurableApplicationContext replica = i % 2 == 0 ? a : b;
                                 try {
-                                    (i % 2 == 0 ? a : b).getBean(Counter.class).increment();
+                                    if (byClass) {
+                                        replica.getBean(ClassLevelCounter.class).increment();
+                                    } else {
+                                        replica.getBean(Counter.class).increment();
+                                    }
                                 } catch (InterruptedException e) {
                                     throw new IllegalStateException(e);
                                 }
@@ -330,5 +366,54 @@ class TwoReplicasTests extends TwoReplicas {
         assertThat(last.outcome()).isEqualTo(RunOutcome.FAILED);
         assertThat(last.error()).isEqualTo(UnsupportedOperationException.class.getName());
         assertThat(last.holder()).isEqualTo("a");
+    }
+
+    @Test
+    void neitherABlockedRowNorABusySchedulerCostsOtherLocksTheirHeartbeats() throws Exception {
+        ConfigurableApplicationContext a = start("a", Application.class, "spring.task.scheduling.pool.size=1");
+        LockRegistry registry = a.getBean(LockRegistry.class);
+        CountDownLatch busy = new CountDownLatch(1);
+        a.getBean(TaskScheduler.class)
+                .schedule(
+                        () -> {
+                            try {
+                                busy.await(20, TimeUnit.SECONDS);
+                            } catch (InterruptedException e) {
+                                Thread.currentThread().interrupt();
+                            }
+                        },
+                        Instant.EPOCH);
+        List<LockHandle> locks = IntStream.range(0, 60)
+                .mapToObj(i -> registry.tryAcquire(LockRequest.of("lock " + i)).orElseThrow())
+                .toList();
+        try (Connection direct = database.direct()) {
+            direct.setAutoCommit(false);
+            TestDatabase.text(direct, "SELECT name FROM pglock_lease WHERE name = 'lock 7' FOR UPDATE");
+            await().during(Duration.ofSeconds(4))
+                    .atMost(Duration.ofSeconds(10))
+                    .until(() -> locks.stream()
+                            .filter(lock -> !lock.name().equals("lock 7"))
+                            .allMatch(LockHandle::isHeld));
+            direct.rollback();
+        }
+        busy.countDown();
+        locks.forEach(LockHandle::close);
+    }
+
+    /** The pool looks for idle connections every thirty seconds; here more often. */
+    @Test
+    void noConnectionIsKeptWhenNothingIsLocked() {
+        System.setProperty("com.zaxxer.hikari.housekeeping.periodMs", "500");
+        try {
+            ConfigurableApplicationContext a = start("a", Failing.class);
+            assertThat(a.getBean(FailingJob.class).run(false, () -> {})).isEqualTo("the job's result");
+            await().atMost(Duration.ofSeconds(25))
+                    .until(() -> database.number(
+                                    "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pglock:%'"
+                                            + " AND datname = current_database()")
+                            == 0);
+        } finally {
+            System.clearProperty("com.zaxxer.hikari.housekeeping.periodMs");
+        }
     }
 }
