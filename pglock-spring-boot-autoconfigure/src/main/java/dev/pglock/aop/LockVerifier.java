@@ -101,6 +101,7 @@ public final class LockVerifier {
                 shapes.check(type, method);
                 refuseIfCreatedTooEarly(beanName, type, method);
                 findings.locked(spec, settings.get());
+                warnOfTwins(spec, beanName, findings.bean(spec, beanName));
                 if (spec.async()) {
                     ticks.expectOnOtherThreads(spec);
                 }
@@ -159,6 +160,18 @@ public final class LockVerifier {
     private static boolean isForeignSingleton(Class<?> annotation) {
         return annotation.getSimpleName().equals("Singleton")
                 && !annotation.getName().startsWith("dev.pglock.");
+    }
+
+    /** Beans of one class whose method has no name of its own exclude each other, which is seldom meant. */
+    private static void warnOfTwins(LockSpec spec, String beanName, String first) {
+        if (!spec.writtenName() && !first.equals(beanName)) {
+            log.warn(
+                    "{} of the beans '{}' and '{}' has one lock: only one of the two runs at a time. Write the lock's name"
+                            + " out if that is meant; otherwise give each its own, by a SpEL part for instance",
+                    spec.describe(),
+                    first,
+                    beanName);
+        }
     }
 
     private static void warnOfStartListener(LockSpec spec) {

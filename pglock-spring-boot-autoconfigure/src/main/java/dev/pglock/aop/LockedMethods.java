@@ -11,6 +11,7 @@ import java.util.TreeSet;
 public final class LockedMethods {
 
     private final Map<String, LockSpec> byDefaultName = new HashMap<>();
+    private final Map<String, String> beans = new HashMap<>();
     private final Set<LockName> names = new HashSet<>();
     private final Set<String> locked = new TreeSet<>();
     private final Set<String> unlocked = new TreeSet<>();
@@ -41,6 +42,12 @@ public final class LockedMethods {
             case PAUSED -> locked.add(described + " (paused by configuration)");
             case EVERY_REPLICA -> unlocked.add(method + " (configuration)");
         }
+    }
+
+    /** The first bean with that lock. */
+    String bean(LockSpec spec, String beanName) {
+        String first = beans.putIfAbsent(spec.name().text(), beanName);
+        return first == null ? beanName : first;
     }
 
     void scheduled(Class<?> type, Method method) {

@@ -89,6 +89,31 @@ class TwoReplicasTests extends TwoReplicas {
                 .contains("on one replica at a time: none; on every replica: TickingJob.tick (configuration)");
     }
 
+    static class Twins extends Application {
+
+        @Bean
+        Tenant first() {
+            return new Tenant();
+        }
+
+        @Bean
+        Tenant second() {
+            return new Tenant();
+        }
+    }
+
+    static class Tenant {
+
+        @RunOnce
+        public void run() {}
+    }
+
+    @Test
+    void twoBeansThatShareALockUnintendedAreNamed(CapturedOutput output) {
+        start("a", Twins.class);
+        assertThat(output).containsOnlyOnce("Tenant.run of the beans 'first' and 'second' has one lock");
+    }
+
     @Test
     void aReplicaUsesTwoConnectionsOfItsOwnAtMost() {
         start("a", Ticking.class);
