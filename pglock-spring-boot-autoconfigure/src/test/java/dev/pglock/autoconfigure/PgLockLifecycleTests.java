@@ -127,7 +127,7 @@ class PgLockLifecycleTests {
 
             assertThat(body.isDone()).isFalse();
             assertThat(events.all).containsExactly("acquired", "lost CLOSED");
-            assertThat(output).contains("still run although they were interrupted");
+            assertThat(output).contains("go on although they were interrupted");
         } finally {
             end.countDown();
             thread.shutdownNow();
