@@ -18,6 +18,7 @@ import dev.pglock.LockTimeoutException;
 import dev.pglock.LossReason;
 import dev.pglock.OnLost;
 import dev.pglock.RunOutcome;
+import dev.pglock.Tick;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.KeyDerivation;
@@ -123,8 +124,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     // ---- taking locks
 
     @Override
-    public LockAttempt attempt(LockRequest request) {
-        Asked asked = resolve(request);
+    public LockAttempt attempt(LockRequest request, @Nullable Tick tick) {
+        Asked asked = resolve(request).at(tick);
         if (!gate.isOpen()) {
             return denied(Denial.of(asked.name(), DenialReason.STOPPING));
         }
@@ -230,7 +231,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                 asked.key(),
                 asked.lease(),
                 asked.request().version(),
-                asked.request().data());
+                asked.request().data(),
+                asked.tick());
         ClaimAnswer answer = home.outage()
                 .observe(() -> asked.isForWork()
                         ? home.store().claimForWork(claim)
@@ -303,6 +305,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                 Objects.requireNonNullElse(request.waitTimeout(), settings.waitTimeout()),
                 request.maxHold() != null ? request.maxHold() : settings.maxHold(),
                 Objects.requireNonNullElse(request.onLost(), settings.onLost()),
+                null,
                 false);
     }
 
@@ -315,10 +318,15 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             Duration waitTimeout,
             @Nullable Duration maxHold,
             OnLost onLost,
+            @Nullable Tick tick,
             boolean isForWork) {
 
+        Asked at(@Nullable Tick itsTick) {
+            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, itsTick, isForWork);
+        }
+
         Asked forWork() {
-            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, true);
+            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, tick, true);
         }
 
         String name() {
