@@ -82,8 +82,8 @@ final class FaultyStore implements LockStore {
     }
 
     @Override
-    public boolean forceRelease(String name, boolean now) {
-        return delegate.forceRelease(name, now);
+    public boolean forceRelease(String name, long key, boolean now) {
+        return delegate.forceRelease(name, key, now);
     }
 
     @Override
