@@ -127,10 +127,14 @@ final class Waiting {
             }
         }
 
-        /** Until the expiry where that is near, otherwise until the poll; never all waiters at one instant. */
+        /**
+         * Until the expiry where that is near, otherwise until the poll, which comes soon only where nothing else tells when
+         * it is worth asking; never all waiters at one instant.
+         */
         private long pauseAfter(Denial denial) {
-            boolean told = denial.reason() == DenialReason.HELD && wakeUps.areOn();
-            long poll = told ? GREATEST_PAUSE : pause;
+            boolean foreseen =
+                    denial.reason() == DenialReason.HOLD || (denial.reason() == DenialReason.HELD && wakeUps.areOn());
+            long poll = foreseen ? GREATEST_PAUSE : pause;
             Duration expiresIn = denial.expiresIn();
             if (expiresIn == null) {
                 return Math.max(LEAST_PAUSE, Math.min(poll, GREATEST_BLIND_PAUSE) - jitter(poll / 10));
