@@ -153,9 +153,20 @@ final class AdvisorySql {
                            AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) AS keys
             """;
 
-    /** Gives a key back, false = it was not held, and sets how long the session may be silent from now on. */
+    /**
+     * Gives a key back, false = it was not held, and sets how long the session may be silent from now on. Whoever waits
+     * has announced it by a shared lock on the wait key, and is told; nobody else is. Whoever announces it from now on
+     * waits for the end of this statement.
+     */
     static final String UNLOCK = """
-            SELECT pg_advisory_unlock(?::bigint) AS unlocked, set_config('idle_session_timeout', ?::text, false) AS watched
+            WITH ask AS (
+              SELECT ?::bigint AS key, ?::text AS silence, ?::int AS wait_key
+            )
+            SELECT pg_advisory_unlock(ask.key) AS unlocked,
+                   set_config('idle_session_timeout', ask.silence, false) AS watched,
+                   CASE WHEN NOT pg_try_advisory_xact_lock(1885826155, ask.wait_key)
+                        THEN pg_notify('pglock', ask.wait_key::text) END AS told
+            FROM ask
             """;
 
     /** Gives nothing back; sets how long the session may be silent from now on. */
@@ -225,9 +236,18 @@ final class AdvisorySql {
               AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
             """;
 
-    /** Ends a session and waits until it has ended. */
+    /** Ends a session and waits until it has ended. Whoever waits for one of its keys is told. */
     static final String TERMINATE = """
-            SELECT pg_terminate_backend(?::int, 1000) AS ended
+            WITH ask AS (
+              SELECT ?::int AS pid, ?::int[] AS wait_keys
+            ), ended AS MATERIALIZED (
+              SELECT pg_terminate_backend(ask.pid, 1000) AS ended FROM ask
+            )
+            SELECT ended.ended,
+                   ARRAY(SELECT CASE WHEN NOT pg_try_advisory_xact_lock(1885826155, waited.wait_key)
+                                     THEN pg_notify('pglock', waited.wait_key::text)::text END
+                         FROM unnest(ask.wait_keys) AS waited (wait_key)) AS told
+            FROM ask, ended
             """;
 
     final String claimWithRow;

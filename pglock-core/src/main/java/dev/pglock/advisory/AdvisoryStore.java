@@ -299,8 +299,8 @@ public final class AdvisoryStore implements LockStore {
 
     /** Only at once: it ends the session of that replica, and every lock on it. */
     @Override
-    public boolean forceRelease(String name, boolean now) {
-        return holders.forceRelease(name, now, holdings());
+    public boolean forceRelease(String name, long key, boolean now) {
+        return holders.forceRelease(name, key, now, holdings());
     }
 
     private Map<Long, Held> holdings() {

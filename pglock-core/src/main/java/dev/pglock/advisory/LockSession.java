@@ -3,6 +3,7 @@ package dev.pglock.advisory;
 import dev.pglock.ConnectionWork;
 import dev.pglock.jdbc.SessionFactory;
 import dev.pglock.jdbc.SqlStates;
+import dev.pglock.store.WakeUps;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -228,6 +229,7 @@ final class LockSession {
         try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.UNLOCK)) {
             statement.setLong(1, key);
             statement.setString(2, greatestSilence());
+            statement.setInt(3, WakeUps.waitKey(key));
             try (ResultSet row = statement.executeQuery()) {
                 boolean unlocked = row.next() && row.getBoolean("unlocked");
                 done = true;

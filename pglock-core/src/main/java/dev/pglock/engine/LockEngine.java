@@ -8,13 +8,11 @@ import dev.pglock.LockHandle;
 import dev.pglock.LockInfo;
 import dev.pglock.LockListener;
 import dev.pglock.LockNames;
-import dev.pglock.LockNotAcquiredException;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
 import dev.pglock.LockState;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
-import dev.pglock.LockTimeoutException;
 import dev.pglock.LossReason;
 import dev.pglock.OnLost;
 import dev.pglock.RunOutcome;
@@ -24,6 +22,7 @@ import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.Release;
+import dev.pglock.store.WakeUps;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -57,12 +56,6 @@ import org.slf4j.LoggerFactory;
 public final class LockEngine implements LockRegistry, AutoCloseable {
 
     private static final Logger log = LoggerFactory.getLogger(LockEngine.class);
-    private static final long LEAST_PAUSE = TimeUnit.MILLISECONDS.toNanos(50);
-    private static final long GREATEST_PAUSE = TimeUnit.SECONDS.toNanos(1);
-
-    /** A holder without an expiry may vanish at any moment; who waits for it shall have the lock within a second. */
-    private static final long GREATEST_BLIND_PAUSE = TimeUnit.MILLISECONDS.toNanos(900);
-
     private static final long TIDY_EVERY = TimeUnit.HOURS.toNanos(1);
     private static final long IDLE_POLL_MILLIS = 20;
     private static final long LAST_WAIT_MILLIS = 500;
@@ -77,6 +70,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private final Map<LockStrategy, Tenures> tenures = new EnumMap<>(LockStrategy.class);
     private final LocalTable local = new LocalTable();
     private final Gate gate = new Gate();
+    private final Waiting waiting;
+    private final WakeUps wakeUps;
     private final ThreadPoolExecutor callbacks;
     private final Pulse tidier;
 
@@ -85,6 +80,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         this.keys = builder.keys;
         this.overrides = builder.overrides;
         this.listeners = new Listeners(builder.listeners);
+        this.wakeUps = builder.wakeUps;
+        this.waiting = new Waiting(gate, wakeUps);
         this.callbacks = callbackThreads();
         for (LockStore store : builder.stores) {
             tenures.put(
@@ -145,11 +142,11 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         }
         LocalTable.Permit permit = local.enter(asked.name(), deadline, gate::isOpen);
         if (permit == null) {
-            throw notAcquired(local.denial(asked.name(), settings.label()), deadline);
+            throw waiting.notAcquired(local.denial(asked.name(), settings.label()), deadline);
         }
         boolean granted = false;
         try {
-            LockHandle lock = claimUntil(asked, permit, deadline);
+            LockHandle lock = waiting.until(deadline, asked.name(), asked.key(), () -> claim(asked, permit));
             granted = true;
             return lock;
         } finally {
@@ -170,57 +167,6 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                 permit.giveBack();
             }
         }
-    }
-
-    /** Asks until it is granted or the time is over. Between two questions nothing is held but the local permit. */
-    private LockHandle claimUntil(Asked asked, LocalTable.Permit permit, Deadline deadline)
-            throws InterruptedException {
-        long pause = LEAST_PAUSE;
-        for (boolean first = true; ; first = false) {
-            Denial denial = null;
-            LockStorageException failure = null;
-            if (!gate.isOpen()) {
-                throw new LockNotAcquiredException(Denial.of(asked.name(), DenialReason.STOPPING));
-            }
-            try {
-                LockAttempt attempt = claim(asked, permit);
-                if (attempt instanceof LockAttempt.Granted granted) {
-                    return granted.lock();
-                }
-                denial = ((LockAttempt.Denied) attempt).denial();
-            } catch (LockStorageException e) {
-                // Whoever waits already survives a short outage; whoever has just come is told at once.
-                if (first) {
-                    throw e;
-                }
-                failure = e;
-            }
-            if (denial != null && denial.reason() == DenialReason.DONE) {
-                throw new LockNotAcquiredException(denial);
-            }
-            if (deadline.isOver()) {
-                throw failure != null || denial == null ? orElse(failure, asked) : notAcquired(denial, deadline);
-            }
-            gate.pause(deadline.remaining(pauseAfter(denial, pause)));
-            pause = Math.min(GREATEST_PAUSE, pause * 2);
-        }
-    }
-
-    private static LockStorageException orElse(@Nullable LockStorageException failure, Asked asked) {
-        return failure != null ? failure : new LockStorageException("Lock '" + asked.name() + "' gave no answer", null);
-    }
-
-    /** Until the holder's expiry where that is near, otherwise a growing pause; never all waiters at one instant. */
-    private static long pauseAfter(@Nullable Denial denial, long pause) {
-        long jitter = ThreadLocalRandom.current().nextLong(pause / 4 + 1);
-        Duration expiresIn = denial == null ? null : denial.expiresIn();
-        if (expiresIn == null && denial != null) {
-            return Math.max(LEAST_PAUSE, Math.min(pause, GREATEST_BLIND_PAUSE) - jitter / 4);
-        }
-        if (expiresIn == null || expiresIn.toNanos() > pause) {
-            return pause + jitter;
-        }
-        return Math.max(LEAST_PAUSE, expiresIn.toNanos()) + jitter;
     }
 
     private LockAttempt claim(Asked asked, LocalTable.Permit permit) {
@@ -274,12 +220,6 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         log.debug("Lock '{}' was not acquired: {}", denial.name(), denial.describe());
         listeners.tell(l -> l.denied(denial));
         return new LockAttempt.Denied(denial);
-    }
-
-    private LockNotAcquiredException notAcquired(Denial denial, Deadline deadline) {
-        return gate.isOpen()
-                ? new LockTimeoutException(denial, Duration.ofNanos(deadline.elapsed()))
-                : new LockNotAcquiredException(Denial.of(denial.name(), DenialReason.STOPPING));
     }
 
     private Asked resolve(LockRequest asked) {
@@ -402,9 +342,10 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     @Override
     public boolean forceRelease(String name, String reason, boolean now) {
         String normal = LockNames.normalise(name);
+        long key = keys.key(settings.namespace(), normal);
         boolean ended = false;
         for (Tenures t : inOrder()) {
-            ended |= t.outage().observe(() -> t.store().forceRelease(normal, now));
+            ended |= t.outage().observe(() -> t.store().forceRelease(normal, key, now));
         }
         log.warn(
                 "Lock '{}' was released by force, {}: {}; reason given: {}",
@@ -492,6 +433,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             stop(Duration.ofMillis(LAST_WAIT_MILLIS));
         }
         tenures.values().forEach(t -> t.held().forEach(lock -> lock.lose(LossReason.CLOSED)));
+        wakeUps.close();
         tidier.stop(LAST_WAIT_MILLIS);
         tenures.values().forEach(Tenures::close);
         callbacks.shutdown();
@@ -521,6 +463,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         private final List<LockStore> stores = new ArrayList<>();
         private final List<LockListener> listeners = new ArrayList<>();
         private KeyDerivation keys = KeyDerivation.SHA256;
+        private WakeUps wakeUps = WakeUps.NONE;
         private UnaryOperator<LockRequest> overrides = UnaryOperator.identity();
 
         private Builder(EngineSettings settings) {
@@ -557,6 +500,17 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
          */
         public Builder keys(KeyDerivation derivation) {
             keys = derivation;
+            return this;
+        }
+
+        /**
+         * Sets what tells those who wait that a lock was released. It is closed with the registry.
+         *
+         * @param tells by default {@link WakeUps#NONE}: waiting is polling, once a second in the end
+         * @return this
+         */
+        public Builder wakeUps(WakeUps tells) {
+            wakeUps = tells;
             return this;
         }
 

@@ -163,11 +163,15 @@ final class LeaseSql {
             FROM seen WHERE NOT seen.unlocked
             """;
 
-    /** Ends a tenure; no row: it was not ours any more. Row and fence stay. A wake-up would go out with RETURNING. */
+    /**
+     * Ends a tenure; no row: it was not ours any more. Row and fence stay. Whoever waits has announced it by a shared lock
+     * on the wait key, and is told; nobody else is. Whoever announces it from now on waits for the end of this statement.
+     */
     private static final String RELEASE = """
             WITH ask AS (
               SELECT ?::text AS namespace, ?::text AS name, ?::uuid AS holder, ?::bigint AS fence,
-                     make_interval(secs => ?::float8) AS min_hold, ?::text AS completed, ?::text AS outcome, ?::text AS error
+                     make_interval(secs => ?::float8) AS min_hold, ?::text AS completed, ?::text AS outcome, ?::text AS error,
+                     ?::int AS wait_key
             )
             UPDATE pglock_lease l
             SET holder = NULL, holder_label = NULL, released_at = clock_timestamp(),
@@ -178,7 +182,8 @@ final class LeaseSql {
                 last_finished_at = clock_timestamp(), last_outcome = ask.outcome, last_error = ask.error
             FROM ask
             WHERE l.namespace = ask.namespace AND l.name = ask.name AND l.fence = ask.fence AND l.holder = ask.holder
-            RETURNING l.fence
+            RETURNING CASE WHEN NOT pg_try_advisory_xact_lock(1885826155, ask.wait_key)
+                           THEN pg_notify('pglock', ask.wait_key::text) END AS told
             """;
 
     /** After a release without an answer that now finds nothing: whether it was that one which ended the tenure. */
@@ -186,13 +191,23 @@ final class LeaseSql {
             SELECT FROM pglock_lease WHERE namespace = ?::text AND name = ?::text AND last_fence = ?::bigint
             """;
 
-    /** Ends whoever's tenure. The new fence is what tells him; the hold keeps others out until he trusts it no more. */
+    /**
+     * Ends whoever's tenure; no row: there was none. The new fence is what tells him; the hold keeps others out until he
+     * trusts it no more. Whoever waits is told.
+     */
     private static final String FORCE_RELEASE = """
-            UPDATE pglock_lease
-            SET holder = NULL, holder_label = NULL, fence = greatest(fence + 1, pg_current_xact_id()::text::bigint),
+            WITH ask AS (
+              SELECT ?::boolean AS at_once, ?::text AS namespace, ?::text AS name, ?::int AS wait_key
+            )
+            UPDATE pglock_lease l
+            SET holder = NULL, holder_label = NULL, fence = greatest(l.fence + 1, pg_current_xact_id()::text::bigint),
                 released_at = clock_timestamp(),
-                hold_until = CASE WHEN ?::boolean THEN NULL ELSE greatest(hold_until, expires_at) END
-            WHERE namespace = ?::text AND name = ?::text AND holder IS NOT NULL AND expires_at > clock_timestamp()
+                hold_until = CASE WHEN ask.at_once THEN NULL ELSE greatest(l.hold_until, l.expires_at) END
+            FROM ask
+            WHERE l.namespace = ask.namespace AND l.name = ask.name AND l.holder IS NOT NULL
+              AND l.expires_at > clock_timestamp()
+            RETURNING CASE WHEN NOT pg_try_advisory_xact_lock(1885826155, ask.wait_key)
+                           THEN pg_notify('pglock', ask.wait_key::text) END AS told
             """;
 
     /**

@@ -20,6 +20,7 @@ import dev.pglock.store.Renewal;
 import dev.pglock.store.RenewalAnswer;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.store.TickGuard;
+import dev.pglock.store.WakeUps;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -343,6 +344,7 @@ public final class LeaseStore implements LockStore {
             statement.setString(6, release.completed());
             statement.setString(7, release.outcome().name());
             statement.setString(8, release.error());
+            statement.setInt(9, WakeUps.waitKey(release.key()));
             try (ResultSet row = statement.executeQuery()) {
                 return row.next();
             }
@@ -428,7 +430,7 @@ public final class LeaseStore implements LockStore {
     // ---- operators and housekeeping
 
     @Override
-    public boolean forceRelease(String name, boolean now) {
+    public boolean forceRelease(String name, long key, boolean now) {
         return run(
                 "Lock '" + name + "' could not be released by force",
                 Lane.WORK,
@@ -438,7 +440,10 @@ public final class LeaseStore implements LockStore {
                         statement.setBoolean(1, now);
                         statement.setString(2, identity.namespace());
                         statement.setString(3, name);
-                        return statement.executeUpdate() == 1;
+                        statement.setInt(4, WakeUps.waitKey(key));
+                        try (ResultSet row = statement.executeQuery()) {
+                            return row.next();
+                        }
                     }
                 });
     }

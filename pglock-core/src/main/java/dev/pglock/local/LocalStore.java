@@ -119,7 +119,7 @@ public final class LocalStore implements LockStore {
 
     @Override
     public boolean release(Release release) {
-        return space.atomically(rows -> {
+        boolean released = space.atomically(rows -> {
             Instant now = space.now();
             LocalRow row = rows.get(key(release.name()));
             if (row == null || !row.belongsTo(identity.holder(), release.fence())) {
@@ -133,6 +133,8 @@ public final class LocalStore implements LockStore {
             }
             return true;
         });
+        space.tell(release.key());
+        return released;
     }
 
     @Override
@@ -151,8 +153,8 @@ public final class LocalStore implements LockStore {
     }
 
     @Override
-    public boolean forceRelease(String name, boolean now) {
-        return space.atomically(rows -> {
+    public boolean forceRelease(String name, long key, boolean now) {
+        boolean released = space.atomically(rows -> {
             LocalRow row = rows.get(key(name));
             if (row == null || !row.isLive(space.now())) {
                 return false;
@@ -162,6 +164,8 @@ public final class LocalStore implements LockStore {
             row.holdUntil = now ? null : row.expiresAt;
             return true;
         });
+        space.tell(key);
+        return released;
     }
 
     @Override

@@ -75,10 +75,17 @@ public final class LeaseStores implements AutoCloseable {
     }
 
     OwnConnections connections(String label, Supplier<ConnectionSpec> specs, int size) {
-        SessionSettings settings = SessionSettings.of(NAMESPACE, label, JdbcTimeouts.of(LEASE));
-        OwnConnections connections = new OwnConnections(new SessionFactory(specs, settings), size);
+        OwnConnections connections = new OwnConnections(sessions(label, specs), size);
         open.add(connections);
         return connections;
+    }
+
+    public SessionFactory sessions(String label) {
+        return sessions(label, spec(database.url()));
+    }
+
+    private static SessionFactory sessions(String label, Supplier<ConnectionSpec> specs) {
+        return new SessionFactory(specs, SessionSettings.of(NAMESPACE, label, JdbcTimeouts.of(LEASE)));
     }
 
     Supplier<ConnectionSpec> spec(String url) {

@@ -31,6 +31,8 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * @param maxHold How long a body may run at most: after that its heartbeats stop and the lock is lost to it. By default
  *     there is no limit.
  * @param onLost What happens to a running body when its lock is lost.
+ * @param wakeUps Whether a release wakes those who wait on other replicas, for which each of these keeps one more connection
+ *     while it waits. If not, they poll, once a second in the end.
  * @param verification What happens at start-up when a method that should be locked cannot be.
  * @param aspectOrder Order of the lock advisor among other advisors. By default just outside of '@Transactional'.
  * @param scheduled Which scheduled methods are locked.
@@ -50,6 +52,7 @@ public record PgLockProperties(
         @DefaultValue("30s") Duration waitTimeout,
         @Nullable Duration maxHold,
         @DefaultValue("interrupt") OnLost onLost,
+        @DefaultValue("true") boolean wakeUps,
         @DefaultValue("fail") Verification verification,
         @Nullable Integer aspectOrder,
         @DefaultValue Scheduled scheduled,
