@@ -69,11 +69,14 @@ public record PgLockProperties(
      *     By default all.
      * @param everyReplica Comma-separated list of scheduled methods that run on every replica, such as
      *     'LocalCache.refresh'.
+     * @param oncePerTick Whether each tick runs once over all replicas; otherwise scheduled methods merely never run at the
+     *     same time.
      */
     public record Scheduled(
             @DefaultValue("all") ScheduledMode mode,
             @DefaultValue List<String> packages,
-            @DefaultValue List<String> everyReplica) {}
+            @DefaultValue List<String> everyReplica,
+            @DefaultValue("true") boolean oncePerTick) {}
 
     /**
      * What concerns the strategy 'lease' only.
