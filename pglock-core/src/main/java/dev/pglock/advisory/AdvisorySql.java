@@ -17,13 +17,19 @@ final class AdvisorySql {
     /** Claims where the table exists. Two results. */
     private static final String CLAIM_WITH_ROW = """
             WITH ask AS (
-              SELECT ?::int AS pid, ?::bigint AS key, ?::text AS namespace, ?::text AS name, ?::text AS version
+              SELECT ?::int AS pid, ?::bigint AS key, ?::text AS namespace, ?::text AS name, ?::text AS version,
+                     ?::text AS trigger, ?::text::timestamptz AS tick, make_interval(secs => ?::float8) AS reach,
+                     make_interval(secs => ?::float8) AS slack
             ), seen AS (
               SELECT l.fence, l.holder_label, l.expires_at, l.hold_until,
                      CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
                           WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'HELD'
                           WHEN l.hold_until > clock_timestamp() THEN 'HOLD'
-                          WHEN ask.version = ANY (l.completed) THEN 'DONE' END AS reason
+                          WHEN ask.version = ANY (l.completed) THEN 'DONE'
+                          WHEN CASE WHEN ask.trigger IS NULL THEN l.last_finished_at
+                                    ELSE (l.ticks ->> ask.trigger)::timestamptz END
+                               BETWEEN coalesce(ask.tick, clock_timestamp() - ask.reach)
+                                   AND clock_timestamp() + ask.slack THEN 'TICK_DONE' END AS reason
               FROM pglock_lease l JOIN ask USING (namespace, name)
             )
             SELECT ask.pid = pg_backend_pid() AS same_session,
@@ -35,13 +41,19 @@ final class AdvisorySql {
                      AS seconds_left
             FROM ask LEFT JOIN seen ON true;
             WITH ask AS (
-              SELECT ?::bigint AS key, ?::text AS namespace, ?::text AS name, ?::text AS version
+              SELECT ?::bigint AS key, ?::text AS namespace, ?::text AS name, ?::text AS version,
+                     ?::text AS trigger, ?::text::timestamptz AS tick, make_interval(secs => ?::float8) AS reach,
+                     make_interval(secs => ?::float8) AS slack
             ), again AS (
               SELECT l.fence, l.data IS NOT NULL AS has_data,
                      CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
                           WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'HELD'
                           WHEN l.hold_until > clock_timestamp() THEN 'HOLD'
-                          WHEN ask.version = ANY (l.completed) THEN 'DONE' END AS reason
+                          WHEN ask.version = ANY (l.completed) THEN 'DONE'
+                          WHEN CASE WHEN ask.trigger IS NULL THEN l.last_finished_at
+                                    ELSE (l.ticks ->> ask.trigger)::timestamptz END
+                               BETWEEN coalesce(ask.tick, clock_timestamp() - ask.reach)
+                                   AND clock_timestamp() + ask.slack THEN 'TICK_DONE' END AS reason
               FROM pglock_lease l JOIN ask USING (namespace, name)
             ), holder AS (
               SELECT l.pid, a.application_name
@@ -56,18 +68,62 @@ final class AdvisorySql {
                    CASE WHEN current_setting('pglock.got') = 'true' AND again.reason IS NULL
                         THEN greatest(again.fence + 1, pg_current_xact_id()::text::bigint) END AS fence,
                    CASE WHEN current_setting('pglock.got') = 'true'
-                        THEN set_config('idle_session_timeout', ?::text, false) END AS watched
+                        THEN set_config('idle_session_timeout', ?::text, false) END AS watched,
+                   set_config('pglock.granted', (current_setting('pglock.got') = 'true' AND again.reason IS NULL)::text, false)
+                     AS granted
             FROM ask LEFT JOIN again ON true LEFT JOIN holder ON true
             """;
 
-    /** Claims where the table does not exist, and says if it has come into being. Two results of the same form. */
+    /**
+     * Follows a claim in the same message, and remembers the tick in the row if it was granted: never held by anybody, with
+     * its fence.
+     */
+    private static final String REMEMBER_TICK = """
+            ;
+            WITH ask AS (
+              SELECT ?::text AS namespace, ?::text AS name, ?::text AS trigger, ?::text::timestamptz AS tick,
+                     make_interval(secs => ?::float8) AS period
+            ), known AS (
+              UPDATE pglock_lease l
+              SET fence = greatest(l.fence + 1, pg_current_xact_id()::text::bigint), holder = NULL, holder_label = NULL,
+                  acquired_at = clock_timestamp(), expires_at = clock_timestamp() + interval '1 microsecond',
+                  released_at = clock_timestamp(), hold_until = NULL, data = NULL,
+                  ticks = (SELECT coalesce(jsonb_object_agg(others.key, others.value), '{}')
+                           FROM (SELECT t.key, t.value FROM jsonb_each_text(l.ticks) AS t WHERE t.key <> ask.trigger
+                                 ORDER BY t.value::timestamptz DESC LIMIT 15) AS others)
+                          || jsonb_build_object(ask.trigger, CASE
+                               WHEN ask.tick IS NOT NULL THEN ask.tick
+                               WHEN (l.ticks ->> ask.trigger)::timestamptz
+                                    BETWEEN clock_timestamp() - 2 * ask.period AND clock_timestamp() + ask.period
+                                    THEN (l.ticks ->> ask.trigger)::timestamptz + ask.period
+                               ELSE clock_timestamp() END)
+              FROM ask
+              WHERE current_setting('pglock.granted') = 'true' AND l.namespace = ask.namespace AND l.name = ask.name
+              RETURNING l.name
+            )
+            INSERT INTO pglock_lease (namespace, name, fence, acquired_at, expires_at, released_at, ticks)
+            SELECT ask.namespace, ask.name, pg_current_xact_id()::text::bigint, clock_timestamp(),
+                   clock_timestamp() + interval '1 microsecond', clock_timestamp(),
+                   jsonb_build_object(ask.trigger, coalesce(ask.tick, clock_timestamp()))
+            FROM ask
+            WHERE current_setting('pglock.granted') = 'true' AND NOT EXISTS (SELECT FROM known)
+            """;
+
+    /**
+     * Claims where the table does not exist, and says if it has come into being. Two results of the same form. A tick is a
+     * second key; the lock is given back when only that one is taken.
+     */
     static final String CLAIM_WITHOUT_ROW = """
             WITH ask AS (
-              SELECT ?::int AS pid, ?::bigint AS key
+              SELECT ?::int AS pid, ?::bigint AS key, ?::bigint AS tick_key
             )
             SELECT ask.pid = pg_backend_pid() AS same_session,
-                   set_config('pglock.got', CASE WHEN ask.pid = pg_backend_pid()
-                                                 THEN pg_try_advisory_lock(ask.key)::text ELSE 'false' END, false) AS got,
+                   set_config('pglock.got', CASE
+                     WHEN ask.pid <> pg_backend_pid() THEN 'false'
+                     WHEN NOT pg_try_advisory_lock(ask.key) THEN 'false'
+                     WHEN ask.tick_key IS NULL THEN 'true'
+                     WHEN pg_try_advisory_lock(ask.tick_key) THEN 'true'
+                     WHEN pg_advisory_unlock(ask.key) THEN 'tick' END, false) AS got,
                    NULL::text AS reason, NULL::bigint AS fence, NULL::text AS holder_label, NULL::float8 AS seconds_left
             FROM ask;
             WITH ask AS (
@@ -195,11 +251,13 @@ final class AdvisorySql {
             """;
 
     final String claimWithRow;
+    final String claimTickWithRow;
     final String remember;
     final String rememberEnd;
 
     AdvisorySql(LeaseTable table) {
         claimWithRow = table.in(CLAIM_WITH_ROW);
+        claimTickWithRow = table.in(CLAIM_WITH_ROW + REMEMBER_TICK);
         remember = table.in(REMEMBER);
         rememberEnd = table.in(REMEMBER_END);
     }

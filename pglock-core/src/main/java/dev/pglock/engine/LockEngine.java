@@ -16,6 +16,7 @@ import dev.pglock.LockStrategy;
 import dev.pglock.LossReason;
 import dev.pglock.OnLost;
 import dev.pglock.RunOutcome;
+import dev.pglock.Tick;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.KeyDerivation;
@@ -120,8 +121,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     // ---- taking locks
 
     @Override
-    public LockAttempt attempt(LockRequest request) {
-        Asked asked = resolve(request);
+    public LockAttempt attempt(LockRequest request, @Nullable Tick tick) {
+        Asked asked = resolve(request).at(tick);
         if (!gate.isOpen()) {
             return denied(Denial.of(asked.name(), DenialReason.STOPPING));
         }
@@ -176,7 +177,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                 asked.key(),
                 asked.lease(),
                 asked.request().version(),
-                asked.request().data());
+                asked.request().data(),
+                asked.tick());
         ClaimAnswer answer = home.outage()
                 .observe(() -> asked.isForWork()
                         ? home.store().claimForWork(claim)
@@ -243,6 +245,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                 Objects.requireNonNullElse(request.waitTimeout(), settings.waitTimeout()),
                 request.maxHold() != null ? request.maxHold() : settings.maxHold(),
                 Objects.requireNonNullElse(request.onLost(), settings.onLost()),
+                null,
                 false);
     }
 
@@ -255,10 +258,15 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             Duration waitTimeout,
             @Nullable Duration maxHold,
             OnLost onLost,
+            @Nullable Tick tick,
             boolean isForWork) {
 
+        Asked at(@Nullable Tick itsTick) {
+            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, itsTick, isForWork);
+        }
+
         Asked forWork() {
-            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, true);
+            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, tick, true);
         }
 
         String name() {

@@ -19,6 +19,7 @@ import dev.pglock.store.Release;
 import dev.pglock.store.Renewal;
 import dev.pglock.store.RenewalAnswer;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.store.TickGuard;
 import dev.pglock.store.WakeUps;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -64,6 +65,8 @@ public final class LeaseStore implements LockStore {
      * them are transaction ids: see {@link LeaseSql} for what it guards.
      */
     private final AtomicLong ownFence = new AtomicLong();
+
+    private final TickQuestion ticks = new TickQuestion();
 
     private volatile @Nullable LeaseSql resolved;
 
@@ -118,16 +121,19 @@ public final class LeaseStore implements LockStore {
 
     private ClaimAnswer claim(Connection connection, LeaseSql sql, Claim claim) throws SQLException {
         for (int asked = 1; ; asked++) {
-            Verdict verdict = ask(connection, sql.claim, claim, true);
+            TickGuard tick = ticks.guard(connection, claim.tick());
+            Verdict verdict = ask(connection, sql.claim, claim, tick, true);
             if (verdict == null) {
-                verdict = ask(connection, sql.claimNew, claim, false);
+                verdict = ask(connection, sql.claimNew, claim, tick, false);
             }
             if (verdict == null) {
                 throw new SQLException("A claim must have an answer");
             }
             // What is left of a claim of ours whose answer never came is in the way only until we know its fence, and a
             // race that was lost is told better by another look.
-            boolean again = verdict.ours() || verdict.answer().equals(DenialReason.UNKNOWN.name());
+            boolean again = verdict.ours()
+                    || verdict.is(DenialReason.UNKNOWN)
+                    || (verdict.is(DenialReason.TICK_DONE) && ticks.wasMistaken(claim.tick(), tick));
             if (verdict.ours()) {
                 know(verdict.fence());
             }
@@ -137,7 +143,8 @@ public final class LeaseStore implements LockStore {
         }
     }
 
-    private @Nullable Verdict ask(Connection connection, String sql, Claim claim, boolean known) throws SQLException {
+    private @Nullable Verdict ask(Connection connection, String sql, Claim claim, TickGuard tick, boolean known)
+            throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
             int i = 0;
             statement.setString(++i, identity.namespace());
@@ -149,12 +156,22 @@ public final class LeaseStore implements LockStore {
                 statement.setLong(++i, ownFence.get());
             }
             statement.setDouble(++i, seconds(claim.lease()));
+            statement.setString(++i, claim.data());
             if (known) {
                 statement.setString(++i, claim.version());
             }
-            statement.setString(++i, claim.data());
+            i = TickQuestion.setTick(statement, i, tick);
+            if (known) {
+                i = TickQuestion.setBounds(statement, i, tick);
+                i = TickQuestion.setPeriod(statement, i, tick);
+            }
+            long sentAt = System.nanoTime();
             try (ResultSet row = statement.executeQuery()) {
-                return row.next() ? Verdict.read(row) : null;
+                if (!row.next()) {
+                    return null;
+                }
+                ticks.learn(sentAt, row);
+                return Verdict.read(row);
             }
         }
     }
@@ -172,6 +189,10 @@ public final class LeaseStore implements LockStore {
             @Nullable String holder,
             @Nullable Duration left,
             boolean ours) {
+
+        boolean is(DenialReason reason) {
+            return answer.equals(reason.name());
+        }
 
         static Verdict read(ResultSet row) throws SQLException {
             return new Verdict(

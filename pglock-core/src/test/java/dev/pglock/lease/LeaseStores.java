@@ -2,6 +2,7 @@ package dev.pglock.lease;
 
 import dev.pglock.Denial;
 import dev.pglock.RunOutcome;
+import dev.pglock.Tick;
 import dev.pglock.jdbc.ConnectionSpec;
 import dev.pglock.jdbc.JdbcTimeouts;
 import dev.pglock.jdbc.OwnConnections;
@@ -107,6 +108,10 @@ public final class LeaseStores implements AutoCloseable {
 
     static Claim claim(String name, Duration lease) {
         return new Claim(name, key(name), lease, null, null);
+    }
+
+    static Claim claim(String name, Tick tick) {
+        return new Claim(name, key(name), LEASE, null, null, tick);
     }
 
     static long key(String name) {

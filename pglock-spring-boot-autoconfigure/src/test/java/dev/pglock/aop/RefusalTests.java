@@ -12,7 +12,9 @@ import dev.pglock.local.LocalSpace;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Flow;
 import java.util.concurrent.Future;
+import java.util.concurrent.SubmissionPublisher;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -47,9 +49,10 @@ class RefusalTests {
                 Arguments.of(RunOnceEverywhere.class, "@RunOnce and @EveryReplica"),
                 Arguments.of(PrimitiveSkip.class, "primitive 'int'"),
                 Arguments.of(PrimitiveCondition.class, "primitive 'long'"),
-                Arguments.of(LaterResult.class, "comes later"),
-                Arguments.of(LaterScheduledResult.class, "comes later"),
-                Arguments.of(Suspend.class, "comes later"),
+                Arguments.of(FutureResult.class, "whose end nobody is told of"),
+                Arguments.of(ScheduledFutureResult.class, "Return a CompletableFuture"),
+                Arguments.of(FlowResult.class, "java.util.concurrent.Flow$Publisher"),
+                Arguments.of(Suspend.class, "suspend function"),
                 Arguments.of(UnresolvedName.class, "Could not resolve placeholder 'nope'"),
                 Arguments.of(BlankName.class, "blank"),
                 Arguments.of(LongName.class, "at most 255"),
@@ -237,18 +240,26 @@ class RefusalTests {
     }
 
     @Component
-    static class LaterResult {
+    static class FutureResult {
         @Singleton
-        public CompletableFuture<Void> run() {
+        public Future<Void> run() {
             return CompletableFuture.completedFuture(null);
         }
     }
 
     @Component
-    static class LaterScheduledResult {
+    static class ScheduledFutureResult {
         @Scheduled(cron = "-")
         public Future<Void> run() {
             return CompletableFuture.completedFuture(null);
+        }
+    }
+
+    @Component
+    static class FlowResult {
+        @RunOnce
+        public Flow.Publisher<String> run() {
+            return new SubmissionPublisher<>();
         }
     }
 
