@@ -53,6 +53,10 @@ public final class NotifiedWakeUps implements WakeUps {
 
     private final Condition changed = guard.newCondition();
     private final Map<Integer, Topic> topics = new HashMap<>();
+
+    /** Used by the thread alone. */
+    private final Outage outage = new Outage();
+
     private @Nullable Thread thread;
     private volatile boolean closed;
     private volatile boolean off;
@@ -94,9 +98,10 @@ public final class NotifiedWakeUps implements WakeUps {
             topic.waiters.add(waiter);
             watched = topic.announced;
             if (thread == null) {
-                thread = new Thread(this::listen, "pglock-listen");
-                thread.setDaemon(true);
-                thread.start();
+                Thread listener = new Thread(this::run, "pglock-listen");
+                listener.setDaemon(true);
+                listener.start();
+                thread = listener;
             }
             changed.signal();
         } finally {
@@ -132,28 +137,35 @@ public final class NotifiedWakeUps implements WakeUps {
 
     // ---- the thread
 
-    private void listen() {
-        Outage outage = new Outage();
-        while (isWanted()) {
-            try (ListenSession session = ListenSession.open(sessions)) {
-                if (session == null) {
-                    switchOff();
-                    continue;
-                }
-                outage.isOver();
-                current = session;
-                serve(session);
-            } catch (SQLException | RuntimeException e) {
-                outage.goesOn(e, current == null);
-                pause(outage.backOff());
-            } finally {
-                current = null;
-                forgetAnnouncements();
+    private void run() {
+        try {
+            while (isWanted()) {
+                listen();
             }
+        } finally {
+            leave();
         }
     }
 
-    /** If not, this thread has ended: the next waiter starts another. */
+    private void listen() {
+        try (ListenSession session = ListenSession.open(sessions)) {
+            if (session == null) {
+                switchOff();
+                return;
+            }
+            outage.isOver();
+            current = session;
+            serve(session);
+        } catch (SQLException | RuntimeException e) {
+            outage.goesOn(e, current == null);
+            pause(outage.backOff());
+        } finally {
+            current = null;
+            forgetAnnouncements();
+        }
+    }
+
+    /** If not, this thread ends: the next waiter starts another. */
     private boolean isWanted() {
         guard.lock();
         try {
@@ -162,6 +174,18 @@ public final class NotifiedWakeUps implements WakeUps {
                 thread = null;
             }
             return wanted;
+        } finally {
+            guard.unlock();
+        }
+    }
+
+    /** However this thread ends. */
+    private void leave() {
+        guard.lock();
+        try {
+            if (thread == Thread.currentThread()) {
+                thread = null;
+            }
         } finally {
             guard.unlock();
         }
@@ -284,10 +308,11 @@ public final class NotifiedWakeUps implements WakeUps {
 
         private boolean told;
         private int failures;
-        private long openedAt = System.nanoTime();
+        private long openedAt;
 
         void goesOn(Exception e, boolean opening) {
-            failures = System.nanoTime() - openedAt > PROBE_EVERY ? 1 : failures + 1;
+            boolean lasted = !opening && System.nanoTime() - openedAt > PROBE_EVERY;
+            failures = lasted ? 1 : failures + 1;
             if (opening && !told && !closed) {
                 told = true;
                 log.warn(
@@ -307,7 +332,7 @@ public final class NotifiedWakeUps implements WakeUps {
         }
 
         long backOff() {
-            long most = Math.min(GREATEST_BACK_OFF, LEAST_BACK_OFF << Math.min(failures, 10));
+            long most = Math.min(GREATEST_BACK_OFF, LEAST_BACK_OFF << Math.min(failures, 6));
             return most / 2 + ThreadLocalRandom.current().nextLong(most / 2);
         }
     }
