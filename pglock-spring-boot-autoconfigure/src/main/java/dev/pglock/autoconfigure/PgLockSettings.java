@@ -115,6 +115,13 @@ record PgLockSettings(PgLockProperties properties, String namespace, boolean isN
         return Map.copyOf(locks);
     }
 
+    /** Whether a lock of that name is the one of a role. */
+    boolean isRole(String lockName) {
+        return properties.leader().entrySet().stream()
+                .anyMatch(entry -> LockNames.normalise(LeaderRoles.lockName(entry.getKey(), entry.getValue()))
+                        .equals(lockName));
+    }
+
     private static String normalName(PgLockProperties.Lock lock) {
         return LockNames.normalise(lock.name() == null ? "" : lock.name());
     }

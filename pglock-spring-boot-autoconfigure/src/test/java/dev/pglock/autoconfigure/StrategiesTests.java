@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.pglock.LockHandle;
+import dev.pglock.LockInfo;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
 import dev.pglock.LockStrategy;
@@ -33,6 +34,17 @@ class StrategiesTests extends TwoReplicas {
                 .until(() -> database.number("SELECT count(*) FROM runs WHERE replica = 'b'") > before + 5);
         assertThat(overlaps("tick")).isZero();
         assertThat(output).contains("Locks by advisory keys on one session");
+    }
+
+    @Test
+    void withoutATableLocksAreLookedAtAndForcedAllTheSame() {
+        LockRegistry registry = start("a", Ticking.class, ADVISORY).getBean(LockRegistry.class);
+        assertThat(registry.find("never seen")).isEmpty();
+        assertThat(registry.forceRelease("never seen", "none", true)).isFalse();
+        try (LockHandle lock = registry.tryAcquire(LockRequest.of("n")).orElseThrow()) {
+            assertThat(registry.find("n").orElseThrow().fence()).isEqualTo(lock.fence());
+            assertThat(registry.findAll()).extracting(LockInfo::name).contains("n");
+        }
     }
 
     @Test
