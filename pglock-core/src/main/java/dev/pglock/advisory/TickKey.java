@@ -33,9 +33,13 @@ record TickKey(long key, Duration kept, Duration early, boolean afterEnd) {
             return null;
         }
         long key = keys.key(namespace, name + SEPARATOR + (tick.trigger() == null ? "" : tick.trigger()));
-        return tick.period() == null
-                ? new TickKey(key, reach, Duration.ZERO, true)
-                : new TickKey(key, tick.period(), tick.period().minus(reach), false);
+        if (tick.period() == null) {
+            return new TickKey(key, reach, Duration.ZERO, true);
+        }
+        // Whoever had the last one knows when the next one is due. Others do not, and come only when he is late: otherwise
+        // the rate would lose a little whenever it goes from one to another.
+        Duration tolerance = tick.period().minus(reach);
+        return new TickKey(key, tick.period().plus(tolerance), tolerance.multipliedBy(2), false);
     }
 
     /**
@@ -48,8 +52,8 @@ record TickKey(long key, Duration kept, Duration early, boolean afterEnd) {
         if (afterEnd) {
             return now + UNTIL_THE_END;
         }
-        long until = (kept == null ? now : kept) + this.kept.toNanos();
-        return until - now > 0 ? until : now + this.kept.toNanos();
+        long next = kept == null ? now : kept + this.kept.minus(early.dividedBy(2)).toNanos();
+        return next - now > early.toNanos() ? next : now + this.kept.toNanos();
     }
 
     /** Until when the key is kept after the run has ended at that moment. */

@@ -40,7 +40,7 @@ final class TickingTaskScheduler implements TaskScheduler {
                     : delegate.schedule(firing(task, delay(periodic.getPeriodDuration())), trigger);
         }
         return names.give(task, TriggerNames.of(trigger, getClock()), name -> {
-            TickingTrigger ticking = new TickingTrigger(trigger, name, getClock());
+            TickingTrigger ticking = new TickingTrigger(trigger, name);
             return delegate.schedule(new FiringTask(task, ticking::fired), ticking);
         });
     }

@@ -19,34 +19,38 @@ final class TickingTrigger implements Trigger {
 
     private final Trigger delegate;
     private final String name;
-    private final Clock clock;
-    private final Queue<Instant> due = new ConcurrentLinkedQueue<>();
+    private final Queue<Due> due = new ConcurrentLinkedQueue<>();
 
-    TickingTrigger(Trigger delegate, String name, Clock clock) {
+    /** A fire time, by the clock of the scheduler that asked for it. */
+    private record Due(Instant at, Clock clock) {}
+
+    TickingTrigger(Trigger delegate, String name) {
         this.delegate = delegate;
         this.name = name;
-        this.clock = clock;
     }
 
     @Override
     public @Nullable Instant nextExecution(TriggerContext context) {
         Instant next = delegate.nextExecution(context);
         if (next != null) {
-            due.add(next);
+            due.add(new Due(next, context.getClock()));
         }
         return next;
     }
 
     /** The tick of the firing that has just begun. */
     Firing.FireTime fired() {
-        Instant fireTime = due.poll();
-        if (fireTime == null) {
+        Due fired = due.poll();
+        if (fired == null) {
             return Firing.FireTime.NONE;
         }
         return delegate instanceof CronTrigger cron
                 ? method -> new Tick.Calendar(
-                        TriggerNames.of(name, method), fireTime, clock, after -> next(cron, clock, after))
-                : method -> new Tick.Moment(TriggerNames.of(name, method), fireTime);
+                        TriggerNames.of(name, method),
+                        fired.at(),
+                        fired.clock(),
+                        after -> next(cron, fired.clock(), after))
+                : method -> new Tick.Moment(TriggerNames.of(name, method), fired.at());
     }
 
     /** A cron trigger is a pure function of the moment. */

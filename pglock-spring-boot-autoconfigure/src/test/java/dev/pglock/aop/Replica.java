@@ -31,11 +31,8 @@ final class Replica implements AutoCloseable {
     private final AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext();
     private final LockEngine engine;
 
-    private Replica(String label, LocalSpace space, LockedMethodSettings settings, Map<String, Object> properties) {
-        engine = LockEngine.builder(EngineSettings.defaults("test", label, LockStrategy.LOCAL)
-                        .withLease(Duration.ofSeconds(2), Duration.ofMillis(300)))
-                .store(new LocalStore(StoreIdentity.random("test", label), space))
-                .build();
+    private Replica(LockEngine engine, LockedMethodSettings settings, Map<String, Object> properties) {
+        this.engine = engine;
         context.getEnvironment().getPropertySources().addFirst(new MapPropertySource("test", properties));
         context.registerBean(LockRegistry.class, () -> engine);
         context.registerBean(LockedMethodSettings.class, () -> settings);
@@ -53,7 +50,20 @@ final class Replica implements AutoCloseable {
             LockedMethodSettings settings,
             Map<String, Object> properties,
             Class<?>... configuration) {
-        Replica replica = new Replica(label, space, settings, properties);
+        LockEngine engine = LockEngine.builder(EngineSettings.defaults("test", label, LockStrategy.LOCAL)
+                        .withLease(Duration.ofSeconds(2), Duration.ofMillis(300)))
+                .store(new LocalStore(StoreIdentity.random("test", label), space))
+                .build();
+        return start(engine, settings, properties, configuration);
+    }
+
+    /** Starts it over a registry of its own, which it closes. */
+    static Replica start(
+            LockEngine engine,
+            LockedMethodSettings settings,
+            Map<String, Object> properties,
+            Class<?>... configuration) {
+        Replica replica = new Replica(engine, settings, properties);
         try {
             replica.context.registerBean(VerifyAtStart.class);
             if (configuration.length > 0) {
