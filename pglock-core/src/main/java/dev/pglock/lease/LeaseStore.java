@@ -379,8 +379,25 @@ public final class LeaseStore implements LockStore {
                 what,
                 Lane.WORK,
                 timeouts.work(),
-                (connection, unanswered) ->
-                        new LeaseRows(sql(connection).table).read(connection, identity.namespace(), name));
+                (connection, unanswered) -> unlessTableIsMissing(
+                        List.of(),
+                        () -> new LeaseRows(sql(connection).table).read(connection, identity.namespace(), name)));
+    }
+
+    private interface Question<T> {
+        T ask() throws SQLException;
+    }
+
+    /** Without the table there are no leases: where all locks are advisory ones, that is no failure. */
+    private static <T> T unlessTableIsMissing(T otherwise, Question<T> question) throws SQLException {
+        try {
+            return question.ask();
+        } catch (SQLException e) {
+            if (SqlStates.kindOf(e) == SqlStates.Kind.MISSING_TABLE) {
+                return otherwise;
+            }
+            throw e;
+        }
     }
 
     // ---- with the caller's connection, or one for him
@@ -435,7 +452,7 @@ public final class LeaseStore implements LockStore {
                 "Lock '" + name + "' could not be released by force",
                 Lane.WORK,
                 timeouts.work(),
-                (connection, unanswered) -> {
+                (connection, unanswered) -> unlessTableIsMissing(false, () -> {
                     try (PreparedStatement statement = connection.prepareStatement(sql(connection).forceRelease)) {
                         statement.setBoolean(1, now);
                         statement.setString(2, identity.namespace());
@@ -445,7 +462,7 @@ public final class LeaseStore implements LockStore {
                             return row.next();
                         }
                     }
-                });
+                }));
     }
 
     @Override

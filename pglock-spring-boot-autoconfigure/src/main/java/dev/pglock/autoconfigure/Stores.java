@@ -126,13 +126,17 @@ final class Stores {
     }
 
     private static boolean usesLease(PgLockProperties properties) {
-        return properties.strategy() == LockStrategy.LEASE
-                || properties.locks().stream().anyMatch(lock -> lock.strategy() == LockStrategy.LEASE);
+        return uses(properties, LockStrategy.LEASE);
     }
 
     private static boolean usesAdvisory(PgLockProperties properties) {
-        return properties.strategy() == LockStrategy.ADVISORY
-                || properties.locks().stream().anyMatch(lock -> lock.strategy() == LockStrategy.ADVISORY);
+        return uses(properties, LockStrategy.ADVISORY);
+    }
+
+    private static boolean uses(PgLockProperties properties, LockStrategy strategy) {
+        return properties.strategy() == strategy
+                || properties.locks().stream().anyMatch(lock -> lock.strategy() == strategy)
+                || properties.leader().values().stream().anyMatch(leader -> leader.strategy() == strategy);
     }
 
     /** What makes advisory locks worthless for good is told at start-up; a database that is away may come back. */
@@ -166,11 +170,11 @@ final class Stores {
 
     /** Of those that are configured; all timeouts follow from it. */
     private static Duration shortestLease(PgLockProperties properties) {
-        return Stream.concat(
+        return Stream.of(
                         Stream.of(properties.leaseDuration()),
-                        properties.locks().stream()
-                                .map(PgLockProperties.Lock::leaseDuration)
-                                .filter(Objects::nonNull))
+                        properties.locks().stream().map(PgLockProperties.Lock::leaseDuration),
+                        properties.leader().values().stream().map(PgLockProperties.Leader::leaseDuration))
+                .flatMap(leases -> leases.filter(Objects::nonNull))
                 .min(Comparator.naturalOrder())
                 .orElseThrow();
     }
