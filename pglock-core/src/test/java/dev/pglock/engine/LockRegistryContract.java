@@ -335,6 +335,26 @@ abstract class LockRegistryContract {
     }
 
     @Test
+    void aReleaseWakesAWaiterOnAnotherReplica() throws Exception {
+        LockHandle lock = granted(a, "n");
+        CompletableFuture<Long> grantedAt = new CompletableFuture<>();
+        Thread waiter = new Thread(() -> {
+            try (LockHandle its = b.acquire(LockRequest.of("n"))) {
+                grantedAt.complete(System.nanoTime());
+            } catch (InterruptedException e) {
+                grantedAt.completeExceptionally(e);
+            }
+        });
+        waiter.start();
+        await().until(() -> waiter.getState() == Thread.State.TIMED_WAITING);
+        long released = System.nanoTime();
+        lock.close();
+        assertThat(Duration.ofNanos(grantedAt.get(10, TimeUnit.SECONDS) - released))
+                .as("far below the poll")
+                .isLessThan(Duration.ofMillis(500));
+    }
+
+    @Test
     void anInterruptEndsAWaitAndLeavesNothingBehind() throws Exception {
         LockHandle lock = granted(a, "n");
         CountDownLatch ended = new CountDownLatch(1);
