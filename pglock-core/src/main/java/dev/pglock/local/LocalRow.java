@@ -1,13 +1,15 @@
 package dev.pglock.local;
 
+import dev.pglock.CompletedVersion;
 import dev.pglock.LastRun;
 import dev.pglock.LockInfo;
 import dev.pglock.LockState;
 import dev.pglock.LockStrategy;
 import java.time.Duration;
 import java.time.Instant;
-import java.util.HashSet;
-import java.util.Set;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
@@ -33,7 +35,7 @@ final class LocalRow {
     @Nullable
     LastRun lastRun;
 
-    final Set<String> completed = new HashSet<>();
+    final Map<String, CompletedVersion> completed = new LinkedHashMap<>();
 
     boolean isLive(Instant now) {
         return holder != null && expiresAt.isAfter(now);
@@ -74,6 +76,7 @@ final class LocalRow {
                 acquiredAt,
                 until,
                 data,
-                lastRun);
+                lastRun,
+                List.copyOf(completed.values()));
     }
 }
