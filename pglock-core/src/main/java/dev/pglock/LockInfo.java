@@ -1,6 +1,7 @@
 package dev.pglock;
 
 import java.time.Instant;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -16,6 +17,7 @@ import org.jspecify.annotations.Nullable;
  *     null when free
  * @param data the payload of the last tenure
  * @param lastRun the last run that its holder ended himself
+ * @param completed the versions that have succeeded, in their order
  */
 public record LockInfo(
         String name,
@@ -26,4 +28,5 @@ public record LockInfo(
         @Nullable Instant acquiredAt,
         @Nullable Instant expiresAt,
         @Nullable String data,
-        @Nullable LastRun lastRun) {}
+        @Nullable LastRun lastRun,
+        List<CompletedVersion> completed) {}

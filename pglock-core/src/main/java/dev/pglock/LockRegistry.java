@@ -65,7 +65,7 @@ public interface LockRegistry {
     LockHandle acquire(LockRequest request) throws InterruptedException;
 
     /**
-     * Runs the task if the lock is free, and skips it otherwise.
+     * Runs the task if the lock is free, and skips it otherwise. With a version it is skipped for ever once it has succeeded.
      *
      * @param request what is asked for
      * @param task runs on the calling thread under the lock
@@ -95,7 +95,8 @@ public interface LockRegistry {
     }
 
     /**
-     * Waits for the lock and runs the task under it.
+     * Waits for the lock and runs the task under it. With a version it waits until the work is done, by whomever: it runs the
+     * task, or returns without running it when that version has succeeded. Whoever waits takes over from who failed or died.
      *
      * @param request what is asked for
      * @param task runs on the calling thread under the lock
@@ -104,7 +105,16 @@ public interface LockRegistry {
      * @throws InterruptedException if the thread was interrupted while it waited; the task was not run
      */
     default void runBlocking(LockRequest request, LockedTask task) throws InterruptedException {
-        acquire(request).execute(() -> {
+        LockHandle lock;
+        try {
+            lock = acquire(request);
+        } catch (LockNotAcquiredException e) {
+            if (e.reason() == DenialReason.DONE) {
+                return;
+            }
+            throw e;
+        }
+        lock.execute(() -> {
             task.run();
             return null;
         });

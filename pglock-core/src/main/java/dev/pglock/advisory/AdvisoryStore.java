@@ -288,6 +288,11 @@ public final class AdvisoryStore implements LockStore {
     // ---- looking, and operators
 
     @Override
+    public boolean remembers() {
+        return holders.isTableThere();
+    }
+
+    @Override
     public Optional<LockInfo> find(String name) {
         return holders.find(name, holdings());
     }

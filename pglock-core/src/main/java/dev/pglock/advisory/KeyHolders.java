@@ -103,6 +103,17 @@ final class KeyHolders {
 
     // ---- looking
 
+    boolean isTableThere() {
+        return run("The lease table could not be looked for", (connection, unanswered) -> {
+            try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.TABLE_EXISTS)) {
+                statement.setString(1, settings.table().sql());
+                try (ResultSet row = statement.executeQuery()) {
+                    return row.next() && row.getBoolean("table_there");
+                }
+            }
+        });
+    }
+
     Optional<LockInfo> find(String name, Map<Long, Held> own) {
         long key = keys.key(identity.namespace(), name);
         return run("Lock '" + name + "' could not be looked up", (connection, unanswered) -> {
@@ -161,7 +172,8 @@ final class KeyHolders {
                         row.acquiredAt(),
                         row.expiresAt(),
                         row.data(),
-                        row.lastRun());
+                        row.lastRun(),
+                        row.completed());
     }
 
     private LockInfo held(String name, Holder holder, @Nullable Held own, @Nullable LockInfo row) {
@@ -171,7 +183,16 @@ final class KeyHolders {
         }
         if (own != null && own.isKept()) {
             return new LockInfo(
-                    name, LockStrategy.ADVISORY, LockState.HOLD, null, own.fence(), own.acquiredAt(), null, null, null);
+                    name,
+                    LockStrategy.ADVISORY,
+                    LockState.HOLD,
+                    null,
+                    own.fence(),
+                    own.acquiredAt(),
+                    null,
+                    null,
+                    null,
+                    List.of());
         }
         return new LockInfo(
                 name,
@@ -182,7 +203,8 @@ final class KeyHolders {
                 own == null ? null : own.acquiredAt(),
                 null,
                 row == null ? null : row.data(),
-                row == null ? null : row.lastRun());
+                row == null ? null : row.lastRun(),
+                row == null ? List.of() : row.completed());
     }
 
     /** Whoever holds that key, or null: all sessions of the namespace. */

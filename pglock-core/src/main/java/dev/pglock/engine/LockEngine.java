@@ -317,6 +317,17 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
 
     // ---- looking, and operators
 
+    /**
+     * Whether a success of the request's version could be remembered at this moment. Blocks for one round trip.
+     *
+     * @param request as it would be asked for
+     * @return false if its strategy lacks the table that it needs for that
+     * @throws LockStorageException if the database failed
+     */
+    public boolean remembers(LockRequest request) {
+        return resolve(request).home().store().remembers();
+    }
+
     @Override
     public boolean owns(LockHandle lock) {
         return lock instanceof HeldLock held && held.isIn(tenures.values());

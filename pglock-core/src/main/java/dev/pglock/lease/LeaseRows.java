@@ -1,5 +1,6 @@
 package dev.pglock.lease;
 
+import dev.pglock.CompletedVersion;
 import dev.pglock.LastRun;
 import dev.pglock.LockInfo;
 import dev.pglock.LockState;
@@ -9,8 +10,10 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.time.Instant;
 import java.time.OffsetDateTime;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -35,7 +38,13 @@ public final class LeaseRows {
             )
             SELECT name, state, CASE WHEN holder IS NOT NULL THEN holder_label END AS holder_label, fence, acquired_at,
                    CASE WHEN state = 'HOLD' THEN hold_until WHEN holder IS NOT NULL THEN expires_at END AS until,
-                   data, last_holder, last_started_at, last_finished_at, last_outcome, last_error
+                   data, last_holder, last_started_at, last_finished_at, last_outcome, last_error, completed,
+                   ARRAY(SELECT extract(epoch FROM (completions -> v ->> 'at')::timestamptz)::float8
+                         FROM unnest(completed) WITH ORDINALITY AS c (v, i) ORDER BY i) AS completed_at,
+                   ARRAY(SELECT completions -> v ->> 'by'
+                         FROM unnest(completed) WITH ORDINALITY AS c (v, i) ORDER BY i) AS completed_by,
+                   ARRAY(SELECT (completions -> v ->> 'seconds')::float8
+                         FROM unnest(completed) WITH ORDINALITY AS c (v, i) ORDER BY i) AS completed_in
             FROM looked
             ORDER BY name COLLATE "C"
             """;
@@ -84,7 +93,8 @@ public final class LeaseRows {
                 instant(row, "acquired_at"),
                 instant(row, "until"),
                 row.getString("data"),
-                lastRun(row));
+                lastRun(row),
+                completed(row));
     }
 
     private static @Nullable LastRun lastRun(ResultSet row) throws SQLException {
@@ -95,6 +105,31 @@ public final class LeaseRows {
                 ? null
                 : new LastRun(
                         row.getString("last_holder"), startedAt, finishedAt, outcome, row.getString("last_error"));
+    }
+
+    private static List<CompletedVersion> completed(ResultSet row) throws SQLException {
+        String[] versions = (String[]) row.getArray("completed").getArray();
+        if (versions.length == 0) {
+            return List.of();
+        }
+        @Nullable Double[] at = (Double[]) row.getArray("completed_at").getArray();
+        @Nullable String[] by = (String[]) row.getArray("completed_by").getArray();
+        @Nullable Double[] seconds = (Double[]) row.getArray("completed_in").getArray();
+        List<CompletedVersion> completed = new ArrayList<>(versions.length);
+        for (int i = 0; i < versions.length; i++) {
+            Duration since1970 = duration(at[i]);
+            completed.add(new CompletedVersion(
+                    versions[i],
+                    since1970 == null ? null : Instant.EPOCH.plus(since1970),
+                    by[i],
+                    duration(seconds[i])));
+        }
+        return List.copyOf(completed);
+    }
+
+    /** To the microsecond, which is what the server tells. */
+    private static @Nullable Duration duration(@Nullable Double seconds) {
+        return seconds == null ? null : Duration.of(Math.round(seconds * 1e6), ChronoUnit.MICROS);
     }
 
     /** A later version may know more of them. */

@@ -178,6 +178,10 @@ final class LeaseSql {
                 hold_until = l.acquired_at + ask.min_hold,
                 completed = CASE WHEN ask.completed IS NULL OR ask.completed = ANY (l.completed) THEN l.completed
                                  ELSE l.completed || ask.completed END,
+                completions = CASE WHEN ask.completed IS NULL THEN l.completions
+                                   ELSE l.completions || jsonb_build_object(ask.completed, jsonb_build_object(
+                                     'at', clock_timestamp(), 'by', l.holder_label,
+                                     'seconds', extract(epoch FROM clock_timestamp() - l.acquired_at))) END,
                 last_fence = l.fence, last_holder = l.holder_label, last_started_at = l.acquired_at,
                 last_finished_at = clock_timestamp(), last_outcome = ask.outcome, last_error = ask.error
             FROM ask

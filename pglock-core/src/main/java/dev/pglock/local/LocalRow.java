@@ -1,5 +1,6 @@
 package dev.pglock.local;
 
+import dev.pglock.CompletedVersion;
 import dev.pglock.LastRun;
 import dev.pglock.LockInfo;
 import dev.pglock.LockState;
@@ -8,9 +9,9 @@ import dev.pglock.store.TickGuard;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.HashMap;
-import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
@@ -39,7 +40,7 @@ final class LocalRow {
     /** The last tick by trigger. */
     final Map<String, Instant> ticks = new HashMap<>();
 
-    final Set<String> completed = new HashSet<>();
+    final Map<String, CompletedVersion> completed = new LinkedHashMap<>();
 
     boolean isLive(Instant now) {
         return holder != null && expiresAt.isAfter(now);
@@ -86,6 +87,7 @@ final class LocalRow {
                 acquiredAt,
                 until,
                 data,
-                lastRun);
+                lastRun,
+                List.copyOf(completed.values()));
     }
 }

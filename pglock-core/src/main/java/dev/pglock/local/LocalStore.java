@@ -1,5 +1,6 @@
 package dev.pglock.local;
 
+import dev.pglock.CompletedVersion;
 import dev.pglock.Denial;
 import dev.pglock.DenialReason;
 import dev.pglock.LastRun;
@@ -85,7 +86,7 @@ public final class LocalStore implements LockStore {
             Duration left = Duration.between(now, row.holdUntil);
             return new Denial(claim.name(), DenialReason.HOLD, null, row.fence, left);
         }
-        if (claim.version() != null && row.completed.contains(claim.version())) {
+        if (claim.version() != null && row.completed.containsKey(claim.version())) {
             return Denial.of(claim.name(), DenialReason.DONE);
         }
         if (tick.isDone(row.remembered(tick), now)) {
@@ -128,8 +129,10 @@ public final class LocalStore implements LockStore {
             row.holder = null;
             row.holdUntil = release.minHold() == null ? null : row.acquiredAt.plus(release.minHold());
             row.lastRun = new LastRun(row.holderLabel, row.acquiredAt, now, release.outcome(), release.error());
-            if (release.completed() != null) {
-                row.completed.add(release.completed());
+            String completed = release.completed();
+            if (completed != null) {
+                Duration took = Duration.between(row.acquiredAt, now);
+                row.completed.put(completed, new CompletedVersion(completed, now, row.holderLabel, took));
             }
             return true;
         });

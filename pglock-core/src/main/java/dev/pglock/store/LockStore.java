@@ -63,6 +63,15 @@ public interface LockStore extends AutoCloseable {
     boolean release(Release release);
 
     /**
+     * Whether a completed version, or a payload, can be remembered at this moment.
+     *
+     * @return false where what would remember it is missing
+     */
+    default boolean remembers() {
+        return true;
+    }
+
+    /**
      * Looks at one lock by reading only.
      *
      * @param name the lock's name

@@ -14,6 +14,7 @@ CREATE TABLE IF NOT EXISTS pglock_lease (
   hold_until        timestamptz,                      -- free, but nobody is granted the lock before
   ticks             jsonb       NOT NULL DEFAULT '{}',
   completed         text[]      NOT NULL DEFAULT '{}', -- versions that have succeeded
+  completions       jsonb       NOT NULL DEFAULT '{}', -- of these: when, by whom, and in how many seconds
   paused            text,                             -- why; null: not paused
   data              text,
   last_fence        bigint,                           -- the last tenure that its holder ended himself

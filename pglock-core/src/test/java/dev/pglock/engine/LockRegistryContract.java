@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.awaitility.Awaitility.await;
 
+import dev.pglock.CompletedVersion;
 import dev.pglock.DenialReason;
 import dev.pglock.LockAttempt;
 import dev.pglock.LockContext;
@@ -467,6 +468,94 @@ abstract class LockRegistryContract {
     }
 
     @Test
+    void aVersionTellsWhenByWhomAndInWhatTimeItWasDone() {
+        assertThat(a.runOnce(
+                        LockRequest.of("n").version("1"),
+                        () -> await().pollDelay(Duration.ofMillis(150)).until(() -> true)))
+                .isTrue();
+        assertThat(b.runOnce(LockRequest.of("n").version("2"), () -> {})).isTrue();
+        assertThat(a.runOnce("n", () -> {})).isTrue();
+        List<CompletedVersion> completed = b.find("n").orElseThrow().completed();
+        assertThat(completed).extracting(CompletedVersion::version).containsExactly("1", "2");
+        assertThat(completed).extracting(CompletedVersion::holder).containsExactly("A", "B");
+        assertThat(completed.get(0).took()).isBetween(Duration.ofMillis(150), Duration.ofSeconds(5));
+        assertThat(completed.get(0).finishedAt())
+                .isNotNull()
+                .isBeforeOrEqualTo(completed.get(1).finishedAt());
+        assertThat(b.findAll())
+                .filteredOn(info -> info.name().equals("n"))
+                .allSatisfy(info -> assertThat(info.completed()).isEqualTo(completed));
+        try (LockHandle lock = granted(a, "n")) {
+            assertThat(lock.isHeld()).isTrue();
+            assertThat(b.find("n").orElseThrow().completed()).isEqualTo(completed);
+        }
+    }
+
+    @Test
+    void aSuccessThatCouldNotBeRememberedIsRepeated() {
+        LockRequest v1 = LockRequest.of("n").version("1");
+        storeA.failReleases = true;
+        assertThat(a.runOnce(v1, () -> events.add("ran on A"))).isTrue();
+        storeA.failReleases = false;
+        assertThat(a.runOnce(v1, () -> events.add("ran again on A"))).isTrue();
+        assertThat(a.runOnce(v1, () -> events.add("and again on A"))).isFalse();
+        assertThat(events).contains("ran on A", "ran again on A").doesNotContain("and again on A");
+    }
+
+    @Test
+    void whoWaitsForAVersionGoesOnWithoutRunningItWhenItIsDone() throws Exception {
+        LockRequest v1 = LockRequest.of("n").version("1").waitTimeout(LockRequest.UNLIMITED);
+        LockHandle running = granted(a, v1);
+        List<Future<?>> waiting = new ArrayList<>();
+        for (int i = 0; i < 3; i++) {
+            waiting.add(threads.submit(() -> {
+                b.runBlocking(v1, () -> events.add("ran on B"));
+                return null;
+            }));
+        }
+        await().during(Duration.ofMillis(500))
+                .atMost(Duration.ofSeconds(2))
+                .until(() -> waiting.stream().noneMatch(Future::isDone));
+        running.execute(() -> events.add("ran on A"));
+        for (Future<?> one : waiting) {
+            one.get(5, TimeUnit.SECONDS);
+        }
+        a.runBlocking(v1, () -> events.add("ran again on A"));
+        assertThat(events).contains("ran on A").doesNotContain("ran on B", "ran again on A");
+    }
+
+    @Test
+    void whoWaitsForAVersionTakesOverFromWhoFailed() throws Exception {
+        LockRequest v1 = LockRequest.of("n").version("1").waitTimeout(LockRequest.UNLIMITED);
+        LockHandle running = granted(a, v1);
+        Future<?> waiting = threads.submit(() -> {
+            b.runBlocking(v1, () -> events.add("ran on B"));
+            return null;
+        });
+        assertThatExceptionOfType(IllegalArgumentException.class)
+                .isThrownBy(() -> running.execute(() -> {
+                    throw new IllegalArgumentException("failed");
+                }));
+        waiting.get(5, TimeUnit.SECONDS);
+        assertThat(events).contains("ran on B");
+        assertThat(a.find("n").orElseThrow().completed())
+                .extracting(CompletedVersion::holder)
+                .containsExactly("B");
+    }
+
+    @Test
+    void whoWaitsForAVersionTakesOverFromWhoVanished() throws Exception {
+        LockRequest v1 = LockRequest.of("n").version("1").waitTimeout(LockRequest.UNLIMITED);
+        LockHandle vanishing = granted(a, v1);
+        storeA.failRenewals = true;
+        storeA.failReleases = true;
+        storeA.close();
+        b.runBlocking(v1, () -> events.add("ran on B"));
+        assertThat(events).contains("ran on B");
+        assertThat(vanishing.isHeld()).isFalse();
+    }
+
+    @Test
     void aVersionWhoseLockWasLostIsNotRemembered() {
         LockRequest request =
                 LockRequest.of("n").version("1").maxHold(Duration.ofMillis(300)).onLost(OnLost.CONTINUE);
@@ -487,6 +576,40 @@ abstract class LockRegistryContract {
         assertThat(b.find("n").orElseThrow().data()).isEqualTo("50 %");
         granted(b, "n").close();
         assertThat(a.find("n").orElseThrow().data()).isNull();
+    }
+
+    @Test
+    void aPayloadIsToldByFindAllAndReplacedOnlyByItsHolder() {
+        LockHandle lock = granted(a, LockRequest.of("n").data("1"));
+        lock.<Object, RuntimeException>execute(() -> {
+            LockContext.current().data("2");
+            assertThat(b.findAll()).extracting(LockInfo::data).contains("2");
+            return null;
+        });
+        assertThatExceptionOfType(LockLostException.class).isThrownBy(() -> lock.data("late"));
+        assertThat(b.findAll()).extracting(LockInfo::data).contains("2").doesNotContain("late");
+        LockHandle next = granted(b, LockRequest.of("n").data("3"));
+        assertThat(a.find("n").orElseThrow().data()).isEqualTo("3");
+        next.data(null);
+        assertThat(a.find("n").orElseThrow().data()).isNull();
+        next.close();
+    }
+
+    @Test
+    void aPayloadHasEightKilobytesAtMost() {
+        String most = "\u00e9".repeat(LockRequest.MAX_DATA_BYTES / 2);
+        LockHandle lock = granted(a, LockRequest.of("n").data(most));
+        assertThat(b.find("n").orElseThrow().data()).isEqualTo(most);
+        assertThatExceptionOfType(IllegalArgumentException.class)
+                .isThrownBy(() -> lock.data(most + "x"))
+                .withMessageContaining("8192")
+                .withMessageContaining("8193");
+        assertThatExceptionOfType(IllegalArgumentException.class)
+                .isThrownBy(() -> LockRequest.of("n").data(most + "x"))
+                .withMessageContaining("8192");
+        assertThat(lock.isHeld()).isTrue();
+        assertThat(b.find("n").orElseThrow().data()).isEqualTo(most);
+        lock.close();
     }
 
     @Test

@@ -1,5 +1,6 @@
 package dev.pglock.aop;
 
+import dev.pglock.LockRequest;
 import dev.pglock.annotation.RunOnce;
 import java.lang.annotation.Annotation;
 import java.lang.reflect.Method;
@@ -9,6 +10,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -74,6 +76,28 @@ public final class LockVerifier {
             }
         }
         return findings;
+    }
+
+    /**
+     * Refuses methods with a version that nothing would remember: they would fail at their first call.
+     *
+     * @param methods what {@link #verify} has found
+     * @param remembers whether a success of such a request is remembered
+     * @throws InvalidLockException for the first such method, unless {@code pglock.verification} is {@code warn} or {@code off}
+     */
+    public void refuseWhatIsForgotten(LockedMethods methods, Predicate<LockRequest> remembers) {
+        for (LockSpec spec : methods.versioned()) {
+            if (!remembers.test(spec.terms().request(spec.name().text()))) {
+                refuse(InvalidLockException.of(
+                        spec.type(),
+                        spec.method(),
+                        "its @RunOnce has a version, but its lock is an advisory one and there is no lease table in which"
+                                + " the success could be remembered",
+                        "Create the table with dev/pglock/lease/schema.sql, from the jar of pglock-core, or let this lock use the"
+                                + " lease: strategy = Strategy.LEASE on the annotation, and an entry with strategy 'lease'"
+                                + " in 'pglock.locks' to have the table created."));
+            }
+        }
     }
 
     private @Nullable Class<?> targetType(String beanName) {

@@ -1,8 +1,10 @@
 package dev.pglock.aop;
 
 import java.lang.reflect.Method;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
@@ -13,6 +15,7 @@ public final class LockedMethods {
     private final Map<String, LockSpec> byDefaultName = new HashMap<>();
     private final Map<String, String> beans = new HashMap<>();
     private final Set<LockName> names = new HashSet<>();
+    private final List<LockSpec> versioned = new ArrayList<>();
     private final Set<String> locked = new TreeSet<>();
     private final Set<String> unlocked = new TreeSet<>();
     private final Set<String> scheduled = new HashSet<>();
@@ -34,6 +37,9 @@ public final class LockedMethods {
             }
         }
         names.add(spec.name());
+        if (spec.terms().version() != null) {
+            versioned.add(spec);
+        }
         String method = spec.describe();
         String name = spec.name().text();
         String described = name.equals(method) ? method : method + " as '" + name + "'";
@@ -42,6 +48,11 @@ public final class LockedMethods {
             case PAUSED -> locked.add(described + " (paused by configuration)");
             case EVERY_REPLICA -> unlocked.add(method + " (configuration)");
         }
+    }
+
+    /** Those whose success is to be remembered. */
+    List<LockSpec> versioned() {
+        return List.copyOf(versioned);
     }
 
     /** The first bean with that lock. */

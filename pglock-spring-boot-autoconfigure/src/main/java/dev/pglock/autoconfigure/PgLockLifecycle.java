@@ -1,6 +1,8 @@
 package dev.pglock.autoconfigure;
 
 import dev.pglock.LockRegistry;
+import dev.pglock.LockRequest;
+import dev.pglock.LockStorageException;
 import dev.pglock.aop.LockVerifier;
 import dev.pglock.aop.LockedMethods;
 import dev.pglock.engine.LockEngine;
@@ -79,10 +81,23 @@ final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<Conte
         warnOfUnusedEntries(settings, methods);
         if (!methods.isEmpty()) {
             // Now, and not at the first tick: what is wrong with the database is to be told at start-up.
-            context.getBeanProvider(LockRegistry.class).getObject();
+            LockRegistry registry = context.getBeanProvider(LockRegistry.class).getObject();
+            if (registry instanceof LockEngine engine) {
+                verifier.refuseWhatIsForgotten(methods, request -> remembers(engine, request));
+            }
         }
         if (!methods.isNothingFound()) {
             log.info("Locks by {}; {}", settings.describe(), methods.describe());
+        }
+    }
+
+    /** A database that is away may come back, with its table: then the call tells. */
+    private static boolean remembers(LockEngine engine, LockRequest request) {
+        try {
+            return engine.remembers(request);
+        } catch (LockStorageException e) {
+            log.debug("Whether versions are remembered could not be asked", e);
+            return true;
         }
     }
 
