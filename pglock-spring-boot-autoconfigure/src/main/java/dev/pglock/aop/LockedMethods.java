@@ -1,8 +1,10 @@
 package dev.pglock.aop;
 
+import dev.pglock.LockStrategy;
 import java.lang.reflect.Method;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
@@ -36,7 +38,9 @@ public final class LockedMethods {
         names.add(spec.name());
         String method = spec.describe();
         String name = spec.name().text();
-        String described = name.equals(method) ? method : method + " as '" + name + "'";
+        LockStrategy strategy = spec.terms().strategy();
+        String described = (name.equals(method) ? method : method + " as '" + name + "'")
+                + (strategy == null ? "" : " by " + strategy.name().toLowerCase(Locale.ROOT));
         switch (settings.mode(name)) {
             case LOCKED -> locked.add(described);
             case PAUSED -> locked.add(described + " (paused by configuration)");
