@@ -64,6 +64,14 @@ public interface LockHandle extends AutoCloseable {
     boolean isHeld();
 
     /**
+     * How much longer the lock may be trusted if no renewal succeeds from now on. A renewal makes it longer again, unless it
+     * has come to zero. Reads memory only.
+     *
+     * @return zero once the lock is held no longer
+     */
+    Duration trustedFor();
+
+    /**
      * Throws unless {@link #isHeld()}.
      *
      * @throws LockLostException if the lock is held no longer

@@ -92,6 +92,12 @@ final class HeldLock implements LockHandle {
     }
 
     @Override
+    public Duration trustedFor() {
+        long now = System.nanoTime();
+        return now().isTrusted(now) ? Duration.ofNanos(Math.max(0, deadline() - now)) : Duration.ZERO;
+    }
+
+    @Override
     public void ensureHeld() {
         if (!isHeld()) {
             throw lostException();

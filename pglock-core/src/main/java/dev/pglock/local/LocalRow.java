@@ -4,9 +4,12 @@ import dev.pglock.LastRun;
 import dev.pglock.LockInfo;
 import dev.pglock.LockState;
 import dev.pglock.LockStrategy;
+import dev.pglock.store.TickGuard;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
@@ -33,6 +36,9 @@ final class LocalRow {
     @Nullable
     LastRun lastRun;
 
+    /** The last tick by trigger. */
+    final Map<String, Instant> ticks = new HashMap<>();
+
     final Set<String> completed = new HashSet<>();
 
     boolean isLive(Instant now) {
@@ -41,6 +47,12 @@ final class LocalRow {
 
     boolean isOnHold(Instant now) {
         return holdUntil != null && holdUntil.isAfter(now);
+    }
+
+    /** What a tick is compared with. */
+    @Nullable
+    Instant remembered(TickGuard tick) {
+        return tick.trigger() != null ? ticks.get(tick.trigger()) : lastRun == null ? null : lastRun.finishedAt();
     }
 
     boolean belongsTo(UUID asker, long askedFence) {

@@ -9,6 +9,7 @@ import dev.pglock.LockNotAcquiredException;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
 import dev.pglock.LockStorageException;
+import dev.pglock.Tick;
 import dev.pglock.annotation.IfHeld;
 import java.util.function.Supplier;
 import org.aopalliance.intercept.MethodInterceptor;
@@ -56,16 +57,16 @@ final class LockInterceptor implements MethodInterceptor {
                         (ProxyMethodInvocation) invocation,
                         spec.ifHeld() == IfHeld.WAIT,
                         () -> onSubscribe(spec))
-                : call(spec, ticks.isTickOf(spec), LockedBody.of(invocation, spec.result()));
+                : call(spec, ticks.of(spec), LockedBody.of(invocation, spec.result()));
     }
 
     /** A scheduled publisher is assembled once, at start-up: each of its subscriptions is a tick, and asks here for it. */
     private ReactiveCalls.Call onSubscribe(LockSpec spec) {
-        boolean tick = ticks.isTickOf(spec);
-        return body -> call(spec, tick, body);
+        Firing firing = ticks.of(spec);
+        return body -> call(spec, firing, body);
     }
 
-    private @Nullable Object call(LockSpec spec, boolean tick, LockedBody body) throws Throwable {
+    private @Nullable Object call(LockSpec spec, @Nullable Firing firing, LockedBody body) throws Throwable {
         if (!isMet(spec.condition(), spec, body.invocation())) {
             log.debug("{} is not run here: its condition is false", spec.describe());
             return spec.skippedValue();
@@ -73,12 +74,13 @@ final class LockInterceptor implements MethodInterceptor {
         String name = spec.name().evaluate(() -> context(spec, body.invocation()));
         return switch (settings.get().mode(name)) {
             case EVERY_REPLICA -> body.run();
-            case PAUSED -> denied(spec, Denial.of(name, DenialReason.PAUSED), tick);
-            case LOCKED -> runLocked(spec, name, tick, body);
+            case PAUSED -> denied(spec, Denial.of(name, DenialReason.PAUSED), firing != null);
+            case LOCKED -> runLocked(spec, name, firing, body);
         };
     }
 
-    private @Nullable Object runLocked(LockSpec spec, String name, boolean tick, LockedBody body) throws Throwable {
+    private @Nullable Object runLocked(LockSpec spec, String name, @Nullable Firing firing, LockedBody body)
+            throws Throwable {
         LockHandle outer = LockContext.find(name);
         if (outer != null && registry.get().owns(outer)) {
             return runUnderOuter(spec, outer, body);
@@ -89,18 +91,23 @@ final class LockInterceptor implements MethodInterceptor {
         }
         LockAttempt attempt;
         try {
-            attempt = registry.get().attempt(request);
+            Tick tick = firing == null || !settings.get().oncePerTick() ? null : firing.tick(spec);
+            attempt = registry.get().attempt(request, tick);
         } catch (LockStorageException e) {
-            if (!tick) {
+            if (firing == null) {
                 throw e;
             }
             // The registry has said once that the database is away; the scheduler has nothing to add at every tick.
             log.debug("The tick of {} is skipped: the database could not be asked for its lock", spec.describe(), e);
             return spec.skippedValue();
         }
-        return attempt instanceof LockAttempt.Granted granted
-                ? body.runUnder(granted.lock())
-                : denied(spec, ((LockAttempt.Denied) attempt).denial(), tick);
+        if (attempt instanceof LockAttempt.Granted granted) {
+            if (firing != null) {
+                firing.granted();
+            }
+            return body.runUnder(granted.lock());
+        }
+        return denied(spec, ((LockAttempt.Denied) attempt).denial(), firing != null);
     }
 
     /** The same lock again on the same thread: the outer call's tenure covers this one, but it can remember no version. */

@@ -16,6 +16,7 @@ import org.springframework.context.ApplicationListener;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.SmartLifecycle;
 import org.springframework.context.event.ContextClosedEvent;
+import org.springframework.core.env.Environment;
 import org.springframework.scheduling.concurrent.ExecutorConfigurationSupport;
 
 /**
@@ -44,9 +45,11 @@ final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<Conte
     PgLockLifecycle(ConfigurableApplicationContext context) {
         this.context = context;
         // Not a property of our own: it is the time that the container grants to this phase.
-        this.timeout = Binder.get(context.getEnvironment())
-                .bind(TIMEOUT, Duration.class)
-                .orElse(DEFAULT_TIMEOUT);
+        this.timeout = phaseTimeout(context.getEnvironment());
+    }
+
+    static Duration phaseTimeout(Environment environment) {
+        return Binder.get(environment).bind(TIMEOUT, Duration.class).orElse(DEFAULT_TIMEOUT);
     }
 
     @Override
@@ -100,7 +103,7 @@ final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<Conte
             }
         }
         for (String name : new TreeSet<>(settings.locks().keySet())) {
-            if (!methods.include(name)) {
+            if (!methods.include(name) && !settings.isRole(name)) {
                 log.warn(
                         "pglock.locks has an entry for '{}', but no method has a lock of that name: it changes nothing"
                                 + " unless a program takes the lock from LockRegistry",

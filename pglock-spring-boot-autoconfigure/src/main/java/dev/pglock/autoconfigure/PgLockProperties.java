@@ -8,6 +8,7 @@ import dev.pglock.aop.Verification;
 import dev.pglock.lease.SchemaMode;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.boot.context.properties.bind.DefaultValue;
@@ -31,6 +32,8 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * @param maxHold How long a body may run at most: after that its heartbeats stop and the lock is lost to it. By default
  *     there is no limit.
  * @param onLost What happens to a running body when its lock is lost.
+ * @param wakeUps Whether a release wakes those who wait on other replicas, for which each of these keeps one more connection
+ *     while it waits. If not, they poll, once a second in the end.
  * @param verification What happens at start-up when a method that should be locked cannot be.
  * @param aspectOrder Order of the lock advisor among other advisors. By default just outside of '@Transactional'.
  * @param scheduled Which scheduled methods are locked.
@@ -38,6 +41,7 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * @param advisory What concerns advisory keys and the strategy 'advisory'.
  * @param datasource Connections that locks are kept by.
  * @param locks Settings of single locks. They win over the annotation, which wins over the defaults.
+ * @param leader Roles, by name, of which one replica at a time is the leader. By default none.
  */
 @ConfigurationProperties(prefix = "pglock", ignoreUnknownFields = false)
 public record PgLockProperties(
@@ -50,13 +54,15 @@ public record PgLockProperties(
         @DefaultValue("30s") Duration waitTimeout,
         @Nullable Duration maxHold,
         @DefaultValue("interrupt") OnLost onLost,
+        @DefaultValue("true") boolean wakeUps,
         @DefaultValue("fail") Verification verification,
         @Nullable Integer aspectOrder,
         @DefaultValue Scheduled scheduled,
         @DefaultValue Lease lease,
         @DefaultValue Advisory advisory,
         @DefaultValue Datasource datasource,
-        @DefaultValue List<Lock> locks) {
+        @DefaultValue List<Lock> locks,
+        @DefaultValue Map<String, Leader> leader) {
 
     /**
      * Which scheduled methods are locked.
@@ -66,11 +72,14 @@ public record PgLockProperties(
      *     By default all.
      * @param everyReplica Comma-separated list of scheduled methods that run on every replica, such as
      *     'LocalCache.refresh'.
+     * @param oncePerTick Whether each tick runs once over all replicas; otherwise scheduled methods merely never run at the
+     *     same time.
      */
     public record Scheduled(
             @DefaultValue("all") ScheduledMode mode,
             @DefaultValue List<String> packages,
-            @DefaultValue List<String> everyReplica) {}
+            @DefaultValue List<String> everyReplica,
+            @DefaultValue("true") boolean oncePerTick) {}
 
     /**
      * What concerns the strategy 'lease' only.
@@ -151,4 +160,32 @@ public record PgLockProperties(
             @Nullable OnLost onLost,
             @Nullable LockStrategy strategy,
             @Nullable LockMode mode) {}
+
+    /**
+     * A role of which one replica at a time is the leader.
+     *
+     * @param name Name of the lock. By default 'leader:' and the role.
+     * @param strategy How the lock is kept.
+     * @param leaseDuration How long a grant or a renewal is good for.
+     * @param autoStart Whether this replica stands for election when it has started.
+     */
+    public record Leader(
+            @Nullable String name,
+            @Nullable LockStrategy strategy,
+            @Nullable Duration leaseDuration,
+            @DefaultValue("true") boolean autoStart) {
+
+        /**
+         * A role with nothing set, which YAML writes as {@code billing: {}}. Found by the conversion service.
+         *
+         * @param written must be blank
+         * @return the defaults
+         */
+        public static Leader valueOf(String written) {
+            if (!written.isBlank()) {
+                throw new IllegalArgumentException("A role has settings, such as 'strategy', but no value");
+            }
+            return new Leader(null, null, null, true);
+        }
+    }
 }

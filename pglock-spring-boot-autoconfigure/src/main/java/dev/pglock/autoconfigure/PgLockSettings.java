@@ -99,6 +99,7 @@ record PgLockSettings(PgLockProperties properties, String namespace, boolean isN
                 properties.scheduled().mode(),
                 properties.scheduled().packages(),
                 properties.scheduled().everyReplica(),
+                properties.scheduled().oncePerTick(),
                 Map.copyOf(modes),
                 properties.verification(),
                 strategy(),
@@ -112,6 +113,13 @@ record PgLockSettings(PgLockProperties properties, String namespace, boolean isN
         Map<String, PgLockProperties.Lock> locks = new HashMap<>();
         properties.locks().forEach(lock -> locks.put(normalName(lock), lock));
         return Map.copyOf(locks);
+    }
+
+    /** Whether a lock of that name is the one of a role. */
+    boolean isRole(String lockName) {
+        return properties.leader().entrySet().stream()
+                .anyMatch(entry -> LockNames.normalise(LeaderRoles.lockName(entry.getKey(), entry.getValue()))
+                        .equals(lockName));
     }
 
     private static String normalName(PgLockProperties.Lock lock) {

@@ -47,6 +47,7 @@ final class PropertyChecks {
         }
         datasource(properties.datasource());
         locks(properties.locks());
+        leader(properties.leader());
     }
 
     private void names() {
@@ -169,21 +170,42 @@ final class PropertyChecks {
             notNegative(prefix + "wait-timeout", lock.waitTimeout());
             positive(prefix + "min-hold", lock.minHold());
             positive(prefix + "max-hold", lock.maxHold());
-            if (lock.strategy() == LockStrategy.LOCAL && properties.strategy() != LockStrategy.LOCAL) {
-                throw invalid(
-                        prefix + "strategy",
-                        "local",
-                        "Locks in memory exclude nobody on another replica; 'pglock.strategy=local' has all of them"
-                                + " in memory, for tests.");
+            strategy(prefix, lock.strategy(), lock.leaseDuration());
+        }
+    }
+
+    private void leader(Map<String, PgLockProperties.Leader> roles) {
+        Map<String, String> seen = new HashMap<>();
+        roles.forEach((role, leader) -> {
+            String prefix = "pglock.leader." + role + ".";
+            String name = lockName(prefix + "name", LeaderRoles.lockName(role, leader));
+            String first = seen.putIfAbsent(name, role);
+            if (first != null) {
+                throw invalid(prefix + "name", name, "'pglock.leader." + first + "' has the same lock.");
             }
-            LockStrategy strategy = lock.strategy() == null ? properties.strategy() : lock.strategy();
-            if (strategy == LockStrategy.ADVISORY && lock.leaseDuration() != null) {
-                throw invalid(
-                        prefix + "lease-duration",
-                        lock.leaseDuration(),
-                        "All advisory locks of a replica live on one session and have its lease, which is"
-                                + " 'pglock.lease-duration'. Remove it, or set the strategy of this lock to 'lease'.");
+            if (leader.leaseDuration() != null) {
+                lease(prefix + "lease-duration", leader.leaseDuration());
             }
+            strategy(prefix, leader.strategy(), leader.leaseDuration());
+        });
+    }
+
+    /** What holds for every lock with settings of its own. */
+    private void strategy(String prefix, @Nullable LockStrategy written, @Nullable Duration leaseDuration) {
+        if (written == LockStrategy.LOCAL && properties.strategy() != LockStrategy.LOCAL) {
+            throw invalid(
+                    prefix + "strategy",
+                    "local",
+                    "Locks in memory exclude nobody on another replica; 'pglock.strategy=local' has all of them"
+                            + " in memory, for tests.");
+        }
+        LockStrategy strategy = written == null ? properties.strategy() : written;
+        if (strategy == LockStrategy.ADVISORY && leaseDuration != null) {
+            throw invalid(
+                    prefix + "lease-duration",
+                    leaseDuration,
+                    "All advisory locks of a replica live on one session and have its lease, which is"
+                            + " 'pglock.lease-duration'. Remove it, or set the strategy of this lock to 'lease'.");
         }
     }
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.pglock.LockHandle;
+import dev.pglock.LockInfo;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
 import dev.pglock.LockStrategy;
@@ -36,6 +37,17 @@ class StrategiesTests extends TwoReplicas {
     }
 
     @Test
+    void withoutATableLocksAreLookedAtAndForcedAllTheSame() {
+        LockRegistry registry = start("a", Ticking.class, ADVISORY).getBean(LockRegistry.class);
+        assertThat(registry.find("never seen")).isEmpty();
+        assertThat(registry.forceRelease("never seen", "none", true)).isFalse();
+        try (LockHandle lock = registry.tryAcquire(LockRequest.of("n")).orElseThrow()) {
+            assertThat(registry.find("n").orElseThrow().fence()).isEqualTo(lock.fence());
+            assertThat(registry.findAll()).extracting(LockInfo::name).contains("n");
+        }
+    }
+
+    @Test
     void aStrategyIsChangedInARollingDeployWithoutADoubleRun() {
         ConfigurableApplicationContext old = start("old", Ticking.class);
         await().atMost(Duration.ofSeconds(20)).until(() -> runs("tick") >= 5);
@@ -60,7 +72,9 @@ class StrategiesTests extends TwoReplicas {
             assertThat(lease.strategy()).isEqualTo(LockStrategy.LEASE);
             assertThat(advisory.strategy()).isEqualTo(LockStrategy.ADVISORY);
         }
-        assertThat(database.number("SELECT count(*) FROM pglock_lease WHERE name = 'TickingJob.tick'"))
+        // The row remembers when the last run ended, and was never a lease.
+        assertThat(database.number("SELECT count(*) FROM pglock_lease WHERE name = 'TickingJob.tick'"
+                        + " AND (holder IS NOT NULL OR expires_at > last_finished_at + interval '1 second')"))
                 .isZero();
     }
 }

@@ -1,0 +1,25 @@
+package dev.pglock.engine;
+
+import dev.pglock.advisory.AdvisoryStores;
+import dev.pglock.store.LockStore;
+import dev.pglock.store.StoreIdentity;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+
+class AdvisoryWithoutTableElectionTests extends DatabaseElectionContract {
+
+    @BeforeAll
+    static void createDatabase() {
+        stores = AdvisoryStores.withoutTable();
+    }
+
+    @AfterAll
+    static void dropDatabase() throws Exception {
+        stores.close();
+    }
+
+    @Override
+    LockStore newStore(StoreIdentity identity, String url) {
+        return stores.store(identity, url, Electorate.LEASE, 10);
+    }
+}

@@ -1,0 +1,97 @@
+package dev.pglock.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.pglock.advisory.AdvisoryStores;
+import dev.pglock.engine.Electorate.Replica;
+import dev.pglock.store.LockStore;
+import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.TcpProxy;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** What an election promises besides where a database, and a way to it, can fail. */
+abstract class DatabaseElectionContract extends LeaderElectionContract {
+
+    static AdvisoryStores stores;
+
+    final Map<String, TcpProxy> wires = new HashMap<>();
+    boolean onWires;
+
+    abstract LockStore newStore(StoreIdentity identity, String url);
+
+    @Override
+    LockStore newStore(StoreIdentity identity) {
+        String url = onWires
+                ? stores.database()
+                        .url(wires.computeIfAbsent(
+                                identity.label(),
+                                key -> TcpProxy.to(stores.database().server())))
+                : stores.database().url();
+        return newStore(identity, url);
+    }
+
+    @AfterEach
+    void closeWires() {
+        wires.values().forEach(TcpProxy::close);
+    }
+
+    @Test
+    void whoseSessionsAreTerminatedTenTimesNeverLeadsBesideAnother() {
+        leaderOfTwo();
+        for (int i = 0; i < 10; i++) {
+            Replica leader = electorate.awaitLeader();
+            await().atMost(Duration.ofSeconds(10))
+                    .until(() ->
+                            stores.database().terminate("pglock:" + electorate.namespace + ":" + leader.label) > 0);
+            await().during(Duration.ofMillis(500)).atMost(Duration.ofSeconds(2)).until(() -> true);
+        }
+        electorate.awaitLeader();
+        electorate.close();
+        electorate.check();
+    }
+
+    @Test
+    void allSessionsAreTerminatedAndThereIsALeaderAgain() {
+        leaderOfTwo();
+        for (int i = 0; i < 3; i++) {
+            electorate.awaitLeader();
+            stores.database().terminate("pglock:" + electorate.namespace + ":%");
+            long terminated = System.nanoTime();
+            await().during(Duration.ofMillis(700)).atMost(Duration.ofSeconds(2)).until(() -> true);
+            electorate.awaitLeader();
+            assertThat(Duration.ofNanos(System.nanoTime() - terminated)).isLessThan(Electorate.LEASE.plusSeconds(3));
+        }
+    }
+
+    @Test
+    void aLeaderThatIsCutOffHasToldItsListenersBeforeAnotherLeadsAndItsStopIsBounded() {
+        onWires = true;
+        Replica leader = leaderOfTwo();
+        leader.revokedTakes = Electorate.LEASE.dividedBy(4);
+        wires.get(leader.label).stall();
+        electorate.awaitLeaderOtherThan(leader);
+        electorate.check();
+        long began = System.nanoTime();
+        leader.election.stop(Duration.ofSeconds(5));
+        assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(6));
+        wires.get(leader.label).resume();
+    }
+
+    @Test
+    void aLeaderThatStopsWhileTheDatabaseIsAwayTellsItsListenersAndEndsInTime() {
+        onWires = true;
+        Replica leader = leaderOfTwo();
+        wires.values().forEach(TcpProxy::stall);
+        long began = System.nanoTime();
+        leader.election.stop(Duration.ofSeconds(5));
+        assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(6));
+        assertThat(electorate.terms.get(0).revokedEnd).isNotZero();
+        wires.values().forEach(TcpProxy::resume);
+        assertThat(electorate.awaitLeader()).isNotSameAs(leader);
+    }
+}

@@ -1,0 +1,335 @@
+package dev.pglock.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.awaitility.Awaitility.await;
+
+import dev.pglock.LeaderElection;
+import dev.pglock.LeaderListener;
+import dev.pglock.LeaderTerm;
+import dev.pglock.LockInfo;
+import dev.pglock.LockRequest;
+import dev.pglock.LockState;
+import dev.pglock.engine.Electorate.Replica;
+import dev.pglock.store.LockStore;
+import dev.pglock.store.StoreIdentity;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** What an election promises, whatever keeps its lock. Leases last two seconds and are renewed every 300 ms. */
+abstract class LeaderElectionContract {
+
+    final Electorate electorate = new Electorate();
+
+    abstract LockStore newStore(StoreIdentity identity);
+
+    @AfterEach
+    void closeAndCheck() {
+        electorate.close();
+        electorate.check();
+    }
+
+    Replica join(String label) {
+        return electorate.join(label, newStore(StoreIdentity.random(electorate.namespace, label)));
+    }
+
+    Replica started(String label) {
+        Replica replica = join(label);
+        replica.election.start();
+        return replica;
+    }
+
+    /** A leader and one who follows. */
+    Replica leaderOfTwo() {
+        started("A");
+        started("B");
+        return electorate.awaitLeader();
+    }
+
+    @Test
+    void aLeaderStaysTheLeaderWhileNothingFails() {
+        leaderOfTwo();
+        started("C");
+        await().during(Duration.ofSeconds(5))
+                .atMost(Duration.ofSeconds(8))
+                .pollInterval(Duration.ofMillis(10))
+                .until(() -> electorate.leader() != null);
+        assertThat(electorate.terms).hasSize(1);
+        assertThat(electorate.terms.get(0).fence)
+                .isEqualTo(electorate.awaitLeader().election.fence().orElseThrow());
+    }
+
+    @Test
+    void aStopTellsTheListenersToTheEndBeforeAnybodyElseIsGranted() {
+        Replica leader = leaderOfTwo();
+        leader.revokedTakes = Duration.ofMillis(700);
+        assertThat(leader.election.stop(Duration.ofSeconds(10))).isTrue();
+        assertThat(leader.leads()).isFalse();
+        assertThat(leader.election.isRunning()).isFalse();
+        assertThat(electorate.terms.get(0).revokedEnd).isNotZero();
+        long stopped = System.nanoTime();
+        assertThat(electorate.awaitLeader()).isNotSameAs(leader);
+        assertThat(Duration.ofNanos(System.nanoTime() - stopped)).isLessThan(Duration.ofSeconds(2));
+    }
+
+    @Test
+    void whoResignsLetsAnotherLeadAndIsTheNext() {
+        Replica leader = leaderOfTwo();
+        assertThat(electorate.other(leader).election.resign()).isFalse();
+        assertThat(leader.election.resign()).isTrue();
+        assertThat(leader.leads()).isFalse();
+        assertThat(leader.election.fence()).isEmpty();
+        assertThat(leader.election.resign()).isFalse();
+        Replica next = electorate.awaitLeader();
+        assertThat(next).isNotSameAs(leader);
+        await().during(Duration.ofSeconds(4)).atMost(Duration.ofSeconds(6)).until(next::leads);
+        next.election.stop();
+        assertThat(electorate.awaitLeader()).isSameAs(leader);
+        await().until(() -> electorate.terms.size() == 3);
+    }
+
+    @Test
+    void aSingleReplicaThatResignsLeadsAgain() {
+        Replica only = started("A");
+        electorate.awaitLeader();
+        assertThat(only.election.resign()).isTrue();
+        assertThat(only.leads()).isFalse();
+        assertThat(electorate.awaitLeader()).isSameAs(only);
+    }
+
+    @Test
+    void aLeaderThatCannotRenewHasToldItsListenersBeforeAnotherLeads() {
+        Replica leader = leaderOfTwo();
+        leader.revokedTakes = Electorate.LEASE.dividedBy(4);
+        long away = System.nanoTime();
+        leader.databaseIsAway(true);
+        Replica next = electorate.awaitLeaderOtherThan(leader);
+        assertThat(Duration.ofNanos(System.nanoTime() - away))
+                .isLessThan(Electorate.LEASE.plus(Electorate.LEASE).plusSeconds(2));
+        leader.databaseIsAway(false);
+        assertThat(next.leads()).isTrue();
+        electorate.check();
+    }
+
+    @Test
+    void afterAnOutageOfAllThereIsALeaderWithinALeaseAndABackOff() {
+        Replica leader = leaderOfTwo();
+        electorate.replicas.forEach(replica -> replica.databaseIsAway(true));
+        await().atMost(Electorate.LEASE.plusSeconds(1)).until(() -> !leader.leads());
+        int claims =
+                electorate.replicas.stream().mapToInt(r -> r.store.claims.get()).sum();
+        await().during(Duration.ofSeconds(3)).atMost(Duration.ofSeconds(4)).until(() -> electorate.leader() == null);
+        int more =
+                electorate.replicas.stream().mapToInt(r -> r.store.claims.get()).sum() - claims;
+        assertThat(more).as("claims of two replicas in three seconds").isBetween(2, 24);
+        assertThat(electorate.outages).as("told once by each").hasValue(2);
+        long back = System.nanoTime();
+        electorate.replicas.forEach(replica -> replica.databaseIsAway(false));
+        electorate.awaitLeader();
+        assertThat(Duration.ofNanos(System.nanoTime() - back)).isLessThan(Electorate.LEASE.plusSeconds(3));
+    }
+
+    @Test
+    void aShortOutageChangesNothing() {
+        Replica leader = leaderOfTwo();
+        electorate.replicas.forEach(replica -> replica.databaseIsAway(true));
+        int before = leader.store.renewStatements.get();
+        await().until(() -> leader.store.renewStatements.get() >= before + 2);
+        electorate.replicas.forEach(replica -> replica.databaseIsAway(false));
+        await().during(Duration.ofSeconds(2)).atMost(Duration.ofSeconds(4)).until(leader::leads);
+        assertThat(electorate.terms).hasSize(1);
+    }
+
+    @Test
+    void aListenerThatFailsGivesTheLeadershipUp() {
+        Replica a = join("A");
+        a.onGranted = term -> false;
+        a.election.start();
+        await().atMost(Duration.ofSeconds(10)).until(() -> electorate.terms.size() == 1 && !a.leads());
+        Replica b = started("B");
+        electorate.awaitLeaderOtherThan(a);
+        a.onGranted = null;
+        b.election.stop();
+        assertThat(electorate.awaitLeader()).isSameAs(a);
+    }
+
+    @Test
+    void aListenerThatAlwaysFailsIsTriedMoreAndMoreSeldom() {
+        Replica a = join("A");
+        a.onGranted = term -> false;
+        a.election.start();
+        await().during(Duration.ofSeconds(6)).atMost(Duration.ofSeconds(8)).until(() -> electorate.terms.size() <= 6);
+        await().atMost(Duration.ofSeconds(20)).until(() -> electorate.terms.size() >= 2);
+    }
+
+    @Test
+    void listenersAreToldInOrderAndOfTheEndInTheReverseAndOnlyThoseWhoWereTold() {
+        List<String> events = new CopyOnWriteArrayList<>();
+        Replica a = join("A");
+        LeaderElection election = LeaderElection.of(a.engine, "other");
+        class Named implements LeaderListener {
+            private final String name;
+            private final boolean fails;
+
+            Named(String name, boolean fails) {
+                this.name = name;
+                this.fails = fails;
+            }
+
+            @Override
+            public void granted(LeaderTerm term) {
+                events.add("+" + name);
+                if (fails) {
+                    throw new NoClassDefFoundError("of " + name);
+                }
+            }
+
+            @Override
+            public void revoked(LeaderTerm term) {
+                events.add("-" + name);
+                throw new NoClassDefFoundError("of " + name);
+            }
+        }
+        election.addListener(new Named("1", false))
+                .addListener(new Named("2", true))
+                .addListener(new Named("3", false));
+        election.start();
+        await().atMost(Duration.ofSeconds(10)).until(() -> events.size() >= 4);
+        election.stop();
+        assertThat(events.subList(0, 4)).containsExactly("+1", "+2", "-2", "-1");
+    }
+
+    @Test
+    void aListenerMayWorkForAsLongAsItLeadsAndIsInterruptedOnce() throws Exception {
+        AtomicInteger interrupts = new AtomicInteger();
+        CompletableFuture<Thread> working = new CompletableFuture<>();
+        Replica a = join("A");
+        a.onGranted = term -> {
+            working.complete(Thread.currentThread());
+            while (term.isActive()) {
+                try {
+                    Thread.sleep(60_000);
+                } catch (InterruptedException e) {
+                    interrupts.incrementAndGet();
+                }
+            }
+            return true;
+        };
+        a.revokedTakes = Duration.ofMillis(200);
+        a.election.start();
+        Thread worker = working.get(10, TimeUnit.SECONDS);
+        await().until(() -> worker.getState() == Thread.State.TIMED_WAITING);
+        assertThat(a.leads()).isTrue();
+        assertThat(a.election.stop(Duration.ofSeconds(5))).isTrue();
+        assertThat(interrupts).hasValue(1);
+        assertThat(electorate.terms.get(0).revokedEnd)
+                .as("not interrupted itself")
+                .isNotZero();
+    }
+
+    @Test
+    void aListenerThatNeverEndsKeepsTheLockAndAStopIsBoundedAllTheSame() throws Exception {
+        Replica leader = leaderOfTwo();
+        leader.revokedTakes = Duration.ofSeconds(4);
+        long began = System.nanoTime();
+        assertThat(leader.election.stop(Duration.ofMillis(500))).isFalse();
+        assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(2));
+        await().during(Duration.ofMillis(2500)).atMost(Duration.ofSeconds(4)).until(() -> electorate.leader() == null);
+        assertThat(electorate.awaitLeader()).isNotSameAs(leader);
+    }
+
+    @Test
+    void aListenerMayStopAndResignItsOwnElection() {
+        Replica a = join("A");
+        a.onGranted = term -> {
+            assertThat(a.election.stop(Duration.ofSeconds(30))).isFalse();
+            return true;
+        };
+        a.election.start();
+        await().atMost(Duration.ofSeconds(10)).until(() -> !a.election.isRunning());
+        await().atMost(Duration.ofSeconds(10))
+                .until(() -> a.engine.find("leader:role").stream().allMatch(info -> info.state() == LockState.FREE));
+    }
+
+    @Test
+    void anElectionIsStoppedAndStartedAgain() {
+        Replica a = started("A");
+        for (int i = 1; i <= 5; i++) {
+            electorate.awaitLeader();
+            a.election.stop();
+            a.election.stop();
+            assertThat(a.leads()).isFalse();
+            assertThat(electorate.terms).hasSize(i);
+            a.election.start();
+            a.election.start();
+        }
+        electorate.awaitLeader();
+        assertThat(electorate.terms).hasSize(6);
+        assertThat(Thread.getAllStackTraces().keySet().stream()
+                        .filter(thread -> thread.getName().equals("pglock-elects-role")))
+                .hasSize(1);
+    }
+
+    @Test
+    void aStopOfOneThatNeverLedIsQuickAndLeavesNothing() {
+        Replica leader = leaderOfTwo();
+        Replica follower = electorate.other(leader);
+        long began = System.nanoTime();
+        assertThat(follower.election.stop(Duration.ofSeconds(10))).isTrue();
+        assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(1));
+        leader.election.stop();
+        await().during(Duration.ofSeconds(1)).atMost(Duration.ofSeconds(2)).until(() -> electorate.leader() == null);
+        assertThat(leader.engine.findAll().stream().map(LockInfo::state)).doesNotContain(LockState.HELD);
+        await().atMost(Duration.ofSeconds(5))
+                .until(() -> Thread.getAllStackTraces().keySet().stream()
+                        .map(Thread::getName)
+                        .noneMatch(name -> name.startsWith("pglock-elects") || name.startsWith("pglock-leads")));
+    }
+
+    @Test
+    void aRegistryThatStopsIsWaitedFor() {
+        Replica a = started("A");
+        electorate.awaitLeader();
+        a.election.stop();
+        a.engine.stop(Duration.ofSeconds(1));
+        a.election.start();
+        await().during(Duration.ofSeconds(1)).atMost(Duration.ofSeconds(2)).until(() -> !a.leads());
+        a.engine.start();
+        electorate.awaitLeader();
+    }
+
+    @Test
+    void whatWouldBeNoElectionIsRefused() {
+        Replica a = join("A");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() ->
+                        LeaderElection.of(a.engine, "role", LockRequest.of("n").version("1")))
+                .withMessageContaining("role");
+        assertThatIllegalArgumentException().isThrownBy(() -> LeaderElection.of(a.engine, "x".repeat(248)));
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> LeaderElection.of(a.engine, "role", LockRequest.of("x".repeat(255))));
+    }
+
+    @Test
+    void aTermMayBeLimitedByMaxHold() {
+        Replica a = join("A");
+        AtomicInteger granted = new AtomicInteger();
+        try (LeaderElection election =
+                LeaderElection.of(a.engine, "short", LockRequest.of("short").maxHold(Duration.ofSeconds(4)))) {
+            election.addListener(new LeaderListener() {
+                @Override
+                public void granted(LeaderTerm term) {
+                    granted.incrementAndGet();
+                }
+            });
+            election.start();
+            await().atMost(Duration.ofSeconds(25)).until(() -> granted.get() >= 2);
+        }
+    }
+}
