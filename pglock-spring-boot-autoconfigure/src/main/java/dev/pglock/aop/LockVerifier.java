@@ -2,6 +2,7 @@ package dev.pglock.aop;
 
 import dev.pglock.LockRequest;
 import dev.pglock.annotation.RunOnce;
+import dev.pglock.annotation.Singleton;
 import java.lang.annotation.Annotation;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
@@ -188,8 +189,7 @@ public final class LockVerifier {
     }
 
     private static boolean isForeignSingleton(Class<?> annotation) {
-        return annotation.getSimpleName().equals("Singleton")
-                && !annotation.getName().startsWith("dev.pglock.");
+        return annotation.getSimpleName().equals("Singleton") && annotation != Singleton.class;
     }
 
     /** Beans of one class whose method has no name of its own exclude each other, which is seldom meant. */

@@ -1,10 +1,12 @@
 package dev.pglock.aop;
 
+import dev.pglock.LockStrategy;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
@@ -42,7 +44,9 @@ public final class LockedMethods {
         }
         String method = spec.describe();
         String name = spec.name().text();
-        String described = name.equals(method) ? method : method + " as '" + name + "'";
+        LockStrategy strategy = spec.terms().strategy();
+        String described = (name.equals(method) ? method : method + " as '" + name + "'")
+                + (strategy == null ? "" : " by " + strategy.name().toLowerCase(Locale.ROOT));
         switch (settings.mode(name)) {
             case LOCKED -> locked.add(described);
             case PAUSED -> locked.add(described + " (paused by configuration)");
