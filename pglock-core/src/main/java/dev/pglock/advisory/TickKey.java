@@ -36,7 +36,8 @@ record TickKey(long key, Duration kept, Duration early, boolean afterEnd) {
         if (tick.period() == null) {
             return new TickKey(key, reach, Duration.ZERO, true);
         }
-        // Whoever had the last one knows when the next one is due. Others do not, and come only when he is late: otherwise
+        // Whoever had the last one knows when the next one is due. Others do not, and come only when he is late:
+        // otherwise
         // the rate would lose a little whenever it goes from one to another.
         Duration tolerance = tick.period().minus(reach);
         return new TickKey(key, tick.period().plus(tolerance), tolerance.multipliedBy(2), false);
@@ -52,7 +53,8 @@ record TickKey(long key, Duration kept, Duration early, boolean afterEnd) {
         if (afterEnd) {
             return now + UNTIL_THE_END;
         }
-        long next = kept == null ? now : kept + this.kept.minus(early.dividedBy(2)).toNanos();
+        long next =
+                kept == null ? now : kept + this.kept.minus(early.dividedBy(2)).toNanos();
         return next - now > early.toNanos() ? next : now + this.kept.toNanos();
     }
 
