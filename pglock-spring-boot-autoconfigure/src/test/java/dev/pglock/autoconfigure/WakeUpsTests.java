@@ -51,6 +51,12 @@ class WakeUpsTests extends TwoReplicas {
                 + " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())");
     }
 
+    /** The session that announces is the one that listens. */
+    private long listening() {
+        return database.number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                + " AND application_name LIKE 'pglock:orders:%' AND query LIKE '%lock_shared(1885826155%'");
+    }
+
     private long connections(String label) {
         return database.number(
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = ?",
@@ -66,6 +72,7 @@ class WakeUpsTests extends TwoReplicas {
         LockHandle lock = replica("a").tryAcquire(request).orElseThrow();
         Future<Long> waiter = grantedAt(replica("b"), request);
         await().atMost(Duration.ofSeconds(10)).until(() -> announced() == 1);
+        assertThat(listening()).isOne();
         // One that asks, one that listens, and for some seconds one from the start-up
         assertThat(connections("b")).isBetween(2L, 3L);
 
@@ -74,7 +81,7 @@ class WakeUpsTests extends TwoReplicas {
 
         assertThat(Duration.ofNanos(waiter.get(10, TimeUnit.SECONDS) - released))
                 .isLessThan(TOLD);
-        await().atMost(Duration.ofSeconds(10)).until(() -> announced() == 0 && connections("b") <= 1);
+        await().atMost(Duration.ofSeconds(10)).until(() -> announced() == 0 && listening() == 0);
     }
 
     @Test
