@@ -2,6 +2,7 @@ package dev.pglock;
 
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -40,6 +41,16 @@ public final class LockContext {
     public static Optional<LockHandle> currentIfAny() {
         Deque<LockHandle> stack = STACK.get();
         return stack == null ? Optional.empty() : Optional.of(stack.getFirst());
+    }
+
+    /**
+     * All locks under which the calling thread runs.
+     *
+     * @return their handles, innermost first
+     */
+    public static List<LockHandle> all() {
+        Deque<LockHandle> stack = STACK.get();
+        return stack == null ? List.of() : List.copyOf(stack);
     }
 
     /**

@@ -75,6 +75,9 @@ class ArchitectureTests {
     static final ArchRule THE_ENGINE_SPEAKS_NO_SQL = noClasses()
             .that()
             .resideInAnyPackage("dev.pglock", "dev.pglock.engine..", "dev.pglock.store..")
+            // It stands by itself, for databases in which there are no locks.
+            .and()
+            .doNotHaveFullyQualifiedName(FencedResource.class.getName())
             .should()
             // A connection may be passed through, with what it throws.
             .dependOnClassesThat(resideInAnyPackage("javax.sql..", "java.sql..")

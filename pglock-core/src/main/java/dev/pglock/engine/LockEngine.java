@@ -1,5 +1,6 @@
 package dev.pglock.engine;
 
+import dev.pglock.CommitFence;
 import dev.pglock.ConnectionWork;
 import dev.pglock.Denial;
 import dev.pglock.DenialReason;
@@ -313,6 +314,16 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         } finally {
             store.abandon(held);
         }
+    }
+
+    /**
+     * What lets transactions of the application commit only while the leases of this registry are held.
+     *
+     * @return the fence; it takes no connection until it is asked
+     */
+    public CommitFence commitFence() {
+        Tenures leases = tenures.get(LockStrategy.LEASE);
+        return new LeaseFence(this, leases == null ? null : leases.store());
     }
 
     // ---- looking, and operators

@@ -10,8 +10,10 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The last thing that a transaction does before it commits under a lease: it takes the name's key, shared and until its
@@ -33,10 +35,28 @@ public final class FencedCommit {
               AND expires_at > clock_timestamp()
             """;
 
+    private static final String HOLD_KEY = """
+            SELECT pg_try_advisory_xact_lock(?::bigint)
+            """;
+
+    /**
+     * A key that we hold cannot be had where we hold it, and can be had in every other database, be it a copy of this one
+     * or a standby. By the catalogue, because nothing in it fails where a table or a right is missing.
+     */
+    private static final String SEE_KEY = """
+            SELECT NOT pg_try_advisory_xact_lock_shared(?::bigint) AS is_here,
+                   EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                           WHERE n.nspname = ?::text AND c.relname = ?::text
+                             AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')) AS may_read,
+                   quote_ident(current_user) AS role
+            """;
+
+    private static final String BUSY = "55P03";
     private static final int ATTEMPTS = 6;
     private static final long PAUSE = TimeUnit.MILLISECONDS.toNanos(2);
 
     private final ConnectionSource own;
+    private final LeaseTable table;
     private final String stillOurs;
     private final StoreIdentity identity;
     private final Duration budget;
@@ -51,9 +71,68 @@ public final class FencedCommit {
      */
     public FencedCommit(ConnectionSource own, LeaseTable table, StoreIdentity identity, Duration budget) {
         this.own = own;
+        this.table = table;
         this.stillOurs = table.in(STILL_OURS);
         this.identity = identity;
         this.budget = budget;
+    }
+
+    /**
+     * Finds out whether {@link #check} is of use on a connection.
+     *
+     * @param connection one of the application
+     * @return why not, as the end of a sentence; null: it is
+     * @throws SQLException if that could not be found out
+     */
+    @Nullable
+    String obstacle(Connection connection) throws SQLException {
+        String product = connection.getMetaData().getDatabaseProductName();
+        if (!product.equals("PostgreSQL")) {
+            return "its connections lead to " + product;
+        }
+        try (Connection ours = own.open(budget)) {
+            int networkTimeout = ours.getNetworkTimeout();
+            ours.setNetworkTimeout(Runnable::run, (int) budget.toMillis());
+            try {
+                long key = holdSomeKey(ours);
+                return obstacle(connection, key);
+            } finally {
+                ours.rollback();
+                ours.setNetworkTimeout(Runnable::run, networkTimeout);
+            }
+        }
+    }
+
+    private static long holdSomeKey(Connection ours) throws SQLException {
+        long key = ThreadLocalRandom.current().nextLong();
+        try (PreparedStatement statement = ours.prepareStatement(HOLD_KEY)) {
+            statement.setLong(1, key);
+            try (ResultSet row = statement.executeQuery()) {
+                if (row.next() && row.getBoolean(1)) {
+                    return key;
+                }
+            }
+        }
+        throw new SQLException("A key drawn at random is taken", BUSY);
+    }
+
+    private @Nullable String obstacle(Connection connection, long key) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(SEE_KEY)) {
+            statement.setLong(1, key);
+            statement.setString(2, table.schema());
+            statement.setString(3, table.name());
+            try (ResultSet row = statement.executeQuery()) {
+                if (!row.next() || !row.getBoolean("is_here")) {
+                    return "its connections do not lead to the database of the locks";
+                }
+                if (!row.getBoolean("may_read")) {
+                    String role = row.getString("role");
+                    return "the role of its connections may not read the lease table: GRANT USAGE ON SCHEMA "
+                            + table.schemaSql() + " TO " + role + "; GRANT SELECT ON " + table.sql() + " TO " + role;
+                }
+                return null;
+            }
+        }
     }
 
     /**
@@ -66,31 +145,40 @@ public final class FencedCommit {
      */
     public void check(Connection transaction, Tenancy held) throws SQLException {
         SqlWork<Boolean> look = (connection, unanswered) -> isStillOurs(connection, held);
-        boolean ours = tryKey(transaction, held.key())
+        Key key = tryKey(transaction, held.key());
+        boolean ours = key == Key.HAD_AND_SEES_NEWS
                 ? look.run(transaction, false)
                 : own.run(ConnectionSource.Lane.WORK, budget, look);
         if (!ours) {
             throw new LockLostException(
                     held.name(), held.fence(), "the tenure ended before the commit, which is rolled back");
         }
+        if (key == Key.TAKEN) {
+            throw new SQLException("The key of the lock is taken by somebody else: nothing can be committed", BUSY);
+        }
     }
 
-    /** Returns whether the transaction sees what was committed meanwhile. */
-    private static boolean tryKey(Connection transaction, long key) throws SQLException {
+    /** What came of trying the key, and whether the transaction sees what was committed since it began. */
+    private enum Key {
+        HAD_AND_SEES_NEWS,
+        HAD,
+        TAKEN
+    }
+
+    private static Key tryKey(Connection transaction, long key) throws SQLException {
         try (PreparedStatement statement = transaction.prepareStatement(TRY_KEY)) {
             statement.setLong(1, key);
-            for (int attempt = 1; ; attempt++) {
+            for (int attempt = 1; attempt <= ATTEMPTS; attempt++) {
+                if (attempt > 1) {
+                    LockSupport.parkNanos(PAUSE);
+                }
                 try (ResultSet row = statement.executeQuery()) {
                     if (row.next() && row.getBoolean("got")) {
-                        return row.getBoolean("sees_news");
+                        return row.getBoolean("sees_news") ? Key.HAD_AND_SEES_NEWS : Key.HAD;
                     }
                 }
-                if (attempt == ATTEMPTS) {
-                    throw new SQLException(
-                            "The key of the lock is taken by somebody else: nothing can be committed", "55P03");
-                }
-                LockSupport.parkNanos(PAUSE);
             }
+            return Key.TAKEN;
         }
     }
 

@@ -418,8 +418,7 @@ public final class LeaseStore implements LockStore {
     /** The work has a connection of its own, outside the pool: whoever renews the tenure meanwhile needs that one. */
     @Override
     public <T extends @Nullable Object> T onConnection(Tenancy held, ConnectionWork<T> work) throws SQLException {
-        LeaseSql sql = run("Work under a lock", Lane.WORK, timeouts.work(), (own, unanswered) -> sql(own));
-        FencedCommit fence = new FencedCommit(connections, sql.table, identity, timeouts.work());
+        FencedCommit fence = fence();
         try (Connection connection = connections.open(timeouts.work())) {
             boolean committed = false;
             try {
@@ -434,6 +433,23 @@ public final class LeaseStore implements LockStore {
                 }
             }
         }
+    }
+
+    @Override
+    public @Nullable String obstacleToFencing(Connection connection) throws SQLException {
+        return fence().obstacle(connection);
+    }
+
+    @Override
+    public void checkCommit(Connection transaction, Tenancy held) throws SQLException {
+        fence().check(transaction, held);
+    }
+
+    private FencedCommit fence() {
+        LeaseSql sql = resolved != null
+                ? resolved
+                : run("A commit could not be fenced", Lane.WORK, timeouts.work(), (own, unanswered) -> sql(own));
+        return new FencedCommit(connections, sql.table, identity, timeouts.work());
     }
 
     private static void rollBack(Connection connection) {

@@ -138,6 +138,31 @@ public interface LockStore extends AutoCloseable {
     }
 
     /**
+     * Finds out whether {@link #checkCommit} is of use on a connection.
+     *
+     * @param connection as transactions of the application have it
+     * @return why not; null: it is
+     * @throws SQLException if that could not be found out
+     * @see dev.pglock.CommitFence#obstacle
+     */
+    default @Nullable String obstacleToFencing(Connection connection) throws SQLException {
+        return "the strategy " + strategy() + " has nothing to fence by";
+    }
+
+    /**
+     * Checks, just before a transaction commits, that a tenure still lasts, and sees to it that nobody else is granted the
+     * lock until it has committed.
+     *
+     * @param transaction the connection that is about to commit
+     * @param held under which tenure
+     * @throws dev.pglock.LockLostException if the tenure has ended
+     * @throws SQLException if that could not be found out
+     */
+    default void checkCommit(Connection transaction, Tenancy held) throws SQLException {
+        throw new UnsupportedOperationException("The strategy " + strategy() + " has nothing to fence by");
+    }
+
+    /**
      * The tenure has ended, one way or another: what is left of its connection, and still runs on it, is to be ended. Never
      * blocks.
      *

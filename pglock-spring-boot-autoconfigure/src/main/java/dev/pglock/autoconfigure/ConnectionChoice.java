@@ -172,7 +172,7 @@ final class ConnectionChoice {
         return DataSourceUnwrapper.unwrap(dataSource, HikariConfigMXBean.class, HikariDataSource.class);
     }
 
-    private static boolean isRouting(@Nullable DataSource dataSource) {
+    static boolean isRouting(@Nullable DataSource dataSource) {
         if (dataSource == null) {
             return false;
         }

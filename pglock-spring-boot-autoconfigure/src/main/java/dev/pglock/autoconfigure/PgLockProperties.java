@@ -6,6 +6,7 @@ import dev.pglock.aop.LockMode;
 import dev.pglock.aop.ScheduledMode;
 import dev.pglock.aop.Verification;
 import dev.pglock.lease.SchemaMode;
+import dev.pglock.transaction.Fencing;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -34,6 +35,7 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * @param onLost What happens to a running body when its lock is lost.
  * @param wakeUps Whether a release wakes those who wait on other replicas, for which each of these keeps one more connection
  *     while it waits. If not, they poll, once a second in the end.
+ * @param fencing Whether a transaction in a locked method commits only while its lease is held.
  * @param verification What happens at start-up when a method that should be locked cannot be.
  * @param aspectOrder Order of the lock advisor among other advisors. By default just outside of '@Transactional'.
  * @param scheduled Which scheduled methods are locked.
@@ -55,6 +57,7 @@ public record PgLockProperties(
         @Nullable Duration maxHold,
         @DefaultValue("interrupt") OnLost onLost,
         @DefaultValue("true") boolean wakeUps,
+        @DefaultValue("auto") Fencing fencing,
         @DefaultValue("fail") Verification verification,
         @Nullable Integer aspectOrder,
         @DefaultValue Scheduled scheduled,

@@ -125,7 +125,7 @@ final class Stores {
                         table, properties.leaseDuration(), properties.advisory().maxLocks(), timeouts));
     }
 
-    private static boolean usesLease(PgLockProperties properties) {
+    static boolean usesLease(PgLockProperties properties) {
         return uses(properties, LockStrategy.LEASE);
     }
 

@@ -1,4 +1,4 @@
-/** Locks and Spring's transactions: locks that last until the running transaction ends. */
+/** Locks and Spring's transactions: commits that are fenced, and locks that last until the running transaction ends. */
 @NullMarked
 package dev.pglock.transaction;
 
