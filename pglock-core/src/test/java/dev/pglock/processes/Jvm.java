@@ -59,6 +59,12 @@ record Jvm(String url, String username, String password, String label) {
                 .start();
     }
 
+    static void signal(Process process, String signal) throws IOException, InterruptedException {
+        int ignored = new ProcessBuilder("kill", "-" + signal, Long.toString(process.pid()))
+                .start()
+                .waitFor();
+    }
+
     static Jvm of(String[] arguments) {
         return new Jvm(arguments[0], arguments[1], arguments[2], arguments[3]);
     }

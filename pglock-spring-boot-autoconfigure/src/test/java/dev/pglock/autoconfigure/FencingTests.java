@@ -8,7 +8,6 @@ import dev.pglock.LockLostException;
 import dev.pglock.LockRegistry;
 import dev.pglock.lease.LeaseSchema;
 import dev.pglock.lease.LeaseTable;
-import dev.pglock.testing.CapturedLog;
 import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
@@ -17,9 +16,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.diagnostics.FailureAnalysis;
+import org.springframework.boot.jdbc.autoconfigure.DataSourceTransactionManagerAutoConfiguration;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.jdbc.core.JdbcTemplate;
@@ -27,9 +30,10 @@ import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
 /** Where commits are fenced, and what is said where they cannot be. */
+@ExtendWith(OutputCaptureExtension.class)
 class FencingTests extends TwoReplicas {
 
-    private static final String MANAGERS = "dev.pglock.transaction.FencedManager";
+    private static final String WARNING = "under leases are not fenced";
 
     /** Asks for the registry, as a program would. */
     static class Program extends Application {
@@ -69,43 +73,39 @@ class FencingTests extends TwoReplicas {
 
     @ParameterizedTest
     @ValueSource(strings = {"auto", "required"})
-    void inTheDatabaseOfTheLocksCommitsAreFencedWithoutAWord(String fencing) {
-        try (CapturedLog log = CapturedLog.of(MANAGERS)) {
-            ConfigurableApplicationContext context = start(database.url(), "pglock.fencing=" + fencing);
+    void inTheDatabaseOfTheLocksCommitsAreFencedWithoutAWord(String fencing, CapturedOutput output) {
+        ConfigurableApplicationContext context = start(database.url(), "pglock.fencing=" + fencing);
 
-            assertThatExceptionOfType(LockLostException.class).isThrownBy(() -> commitLate(context));
-            assertThat(database.number("SELECT value FROM counter")).isZero();
-            assertThat(log.messages()).isEmpty();
-        }
+        assertThatExceptionOfType(LockLostException.class).isThrownBy(() -> commitLate(context));
+        assertThat(database.number("SELECT value FROM counter")).isZero();
+        assertThat(output).doesNotContain(WARNING);
     }
 
     @Test
-    void offMeansThatALateCommitGoesThrough() {
-        try (CapturedLog log = CapturedLog.of(MANAGERS)) {
-            commitLate(start(database.url(), "pglock.fencing=off"));
+    void offMeansThatALateCommitGoesThrough(CapturedOutput output) {
+        commitLate(start(database.url(), "pglock.fencing=off"));
 
-            assertThat(database.number("SELECT value FROM counter")).isOne();
-            assertThat(log.messages()).isEmpty();
-        }
+        assertThat(database.number("SELECT value FROM counter")).isOne();
+        assertThat(output).doesNotContain(WARNING);
     }
 
     @Test
-    void inACopyOfThatDatabaseTheyAreNotAndOneWarningSaysSo() {
-        try (TestDatabase copy = database.server().newDatabase();
-                CapturedLog log = CapturedLog.of(MANAGERS)) {
+    void inACopyOfThatDatabaseTheyAreNotAndOneWarningSaysSo(CapturedOutput output) {
+        try (TestDatabase copy = database.server().newDatabase()) {
             start(database.url()).close();
             copy.execute(LeaseSchema.ddl(LeaseTable.parse("pglock_lease")));
             copy.execute("CREATE TABLE counter (value int); INSERT INTO counter VALUES (0)");
             ConfigurableApplicationContext context = start(copy.url());
+            assertThat(output)
+                    .contains("WARN")
+                    .contains(
+                            "Commits of 'transactionManager' under leases are not fenced (its connections do not lead to"
+                                    + " the database of the locks)");
 
             commitLate(context);
             commitLate(context);
             assertThat(copy.number("SELECT value FROM counter")).isEqualTo(2);
-            assertThat(log.messages())
-                    .singleElement()
-                    .satisfies(message -> assertThat(message)
-                            .startsWith("WARN Commits of 'transactionManager' under leases are not fenced"
-                                    + " (its connections do not lead to the database of the locks)"));
+            assertThat(output.getAll().split(WARNING, -1)).hasSize(2);
 
             FailureAnalysis analysis = Analyses.of(catchThrowable(() -> start(copy.url(), "pglock.fencing=required")));
             assertThat(analysis.getDescription())
@@ -117,20 +117,17 @@ class FencingTests extends TwoReplicas {
     }
 
     @Test
-    void aRoleThatMayNotReadTheTableIsToldWhatItLacks() {
+    void aRoleThatMayNotReadTheTableIsToldWhatItLacks(CapturedOutput output) {
         start(database.url()).close();
         String role = PostgresServer.shared().newRole();
         database.execute("GRANT SELECT, UPDATE ON counter TO " + role);
         String[] asRole = {"spring.datasource.username=" + role, "spring.datasource.password=" + role};
         String grant = "GRANT SELECT ON \"public\".\"pglock_lease\" TO " + role;
-        try (CapturedLog log = CapturedLog.of(MANAGERS)) {
-            commitLate(start(database.url(), asRole));
 
-            assertThat(database.number("SELECT value FROM counter")).isOne();
-            assertThat(log.messages())
-                    .singleElement()
-                    .satisfies(message -> assertThat(message).startsWith("WARN").contains(grant));
-        }
+        commitLate(start(database.url(), asRole));
+        assertThat(database.number("SELECT value FROM counter")).isOne();
+        assertThat(output).contains(WARNING).contains(grant);
+
         String[] required = Stream.concat(Stream.of(asRole), Stream.of("pglock.fencing=required"))
                 .toArray(String[]::new);
         assertThat(Analyses.of(catchThrowable(() -> start(database.url(), required)))
@@ -163,54 +160,59 @@ class FencingTests extends TwoReplicas {
         assertThatExceptionOfType(LockLostException.class).isThrownBy(() -> commitLate(context));
     }
 
-    @Test
-    void withoutLeasesThereIsNothingToFence() {
-        for (String strategy : List.of("advisory", "local")) {
-            try (CapturedLog log = CapturedLog.of(MANAGERS)) {
-                ConfigurableApplicationContext context =
-                        start("a", Program.class, "pglock.strategy=" + strategy, "pglock.fencing=required");
+    @ParameterizedTest
+    @ValueSource(strings = {"advisory", "local"})
+    void withoutLeasesThereIsNothingToFence(String strategy, CapturedOutput output) {
+        ConfigurableApplicationContext context =
+                start("a", Program.class, "pglock.strategy=" + strategy, "pglock.fencing=required");
 
-                assertThat(context.getBean(LockRegistry.class)
-                                .runOnce(
-                                        "a",
-                                        () -> transactions(context)
-                                                .executeWithoutResult(status -> context.getBean(JdbcTemplate.class)
-                                                        .update("UPDATE counter SET value = value + 1"))))
-                        .isTrue();
-                assertThat(log.messages()).isEmpty();
-            }
-        }
-        assertThat(database.number("SELECT value FROM counter")).isEqualTo(2);
+        boolean run = context.getBean(LockRegistry.class).runOnce("a", work(context)::run);
+        assertThat(run).isTrue();
+        assertThat(database.number("SELECT value FROM counter")).isOne();
+        assertThat(output).doesNotContain(WARNING);
     }
 
     @Test
-    void onlyCommitsUnderALockCostMoreThanTheyDidAndThoseTwoRoundTrips() {
-        try (TcpProxy proxy = TcpProxy.to(database.server())) {
-            ConfigurableApplicationContext context = start(database.url(proxy));
-            LockRegistry registry = context.getBean(LockRegistry.class);
-            JdbcTemplate jdbc = context.getBean(JdbcTemplate.class);
-            TransactionTemplate transactions = transactions(context);
-            Runnable work = () ->
-                    transactions.executeWithoutResult(status -> jdbc.update("UPDATE counter SET value = value + 1"));
-            for (int i = 0; i < 10; i++) {
-                assertThat(registry.runOnce("a", work::run)).isTrue();
-            }
+    void requiredMeansThatThereIsATransactionManager() {
+        Throwable failure = catchThrowable(() -> start(
+                database.url(),
+                "pglock.fencing=required",
+                "spring.autoconfigure.exclude=" + DataSourceTransactionManagerAutoConfiguration.class.getName()));
 
-            long unlocked = roundTrips(proxy, work);
-            long locked = roundTrips(
-                    proxy, () -> assertThat(registry.runOnce("a", work::run)).isTrue());
-            long twice = roundTrips(
-                    proxy,
-                    () -> assertThat(registry.runOnce(
-                                    "a",
-                                    () -> assertThat(registry.runOnce("b", work::run))
-                                            .isTrue()))
-                            .isTrue());
-            // BEGIN travels with the first statement.
-            assertThat(unlocked).isEqualTo(2);
-            assertThat(locked).isEqualTo(unlocked + 2);
-            assertThat(twice).isEqualTo(unlocked + 4);
+        assertThat(Analyses.of(failure).getDescription()).contains("there is no transaction manager of a DataSource");
+    }
+
+    @Test
+    void onlyCommitsUnderALockCostMoreTwoRoundTripsForEach() {
+        long[] off = roundTrips("pglock.fencing=off");
+        long[] on = roundTrips("pglock.fencing=auto");
+
+        assertThat(off).containsExactly(off[0], off[0], off[0]);
+        assertThat(on).containsExactly(off[0], off[0] + 2, off[0] + 4);
+    }
+
+    /** Of one transaction under no lock, under one and under two. */
+    private long[] roundTrips(String property) {
+        try (TcpProxy proxy = TcpProxy.to(database.server())) {
+            ConfigurableApplicationContext context = start(database.url(proxy), property);
+            Runnable none = work(context);
+            Runnable one = () -> locked(context, "a", none);
+            Runnable two = () -> locked(context, "b", one);
+            for (int i = 0; i < 10; i++) {
+                two.run();
+            }
+            return new long[] {roundTrips(proxy, none), roundTrips(proxy, one), roundTrips(proxy, two)};
         }
+    }
+
+    private static void locked(ConfigurableApplicationContext context, String name, Runnable body) {
+        assertThat(context.getBean(LockRegistry.class).runOnce(name, body::run)).isTrue();
+    }
+
+    private static Runnable work(ConfigurableApplicationContext context) {
+        JdbcTemplate jdbc = context.getBean(JdbcTemplate.class);
+        TransactionTemplate transactions = transactions(context);
+        return () -> transactions.executeWithoutResult(status -> jdbc.update("UPDATE counter SET value = value + 1"));
     }
 
     private static long roundTrips(TcpProxy proxy, Runnable work) {

@@ -81,6 +81,7 @@ class PgLockAutoConfigurationTests {
                     TransactionAutoConfiguration.class,
                     JdbcTemplateAutoConfiguration.class,
                     PgLockAutoConfiguration.class,
+                    PgLockFencingAutoConfiguration.class,
                     PgLockInterceptionAutoConfiguration.class))
             .withPropertyValues("spring.application.name=test");
 
@@ -473,6 +474,20 @@ class PgLockAutoConfigurationTests {
                 .run(context -> assertThat(output).containsOnlyOnce("the namespace of the locks is 'application'"));
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"org.springframework.orm", "org.springframework.transaction", "org.springframework.jdbc"})
+    void itStartsWithoutSpringsTransactions(String missing) {
+        on(withoutDataSource, database)
+                .withConfiguration(AutoConfigurations.of(
+                        PgLockFencingAutoConfiguration.class, PgLockTransactionAutoConfiguration.class))
+                .withPropertyValues("pglock.strategy=local")
+                .withClassLoader(new FilteredClassLoader(missing))
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    take(context, "a").close();
+                });
+    }
+
     @Test
     void itStartsWithNothingOptionalOnTheClassPath() {
         onPostgres()
@@ -483,6 +498,7 @@ class PgLockAutoConfigurationTests {
                         "org.springframework.boot.actuate",
                         "org.springframework.boot.health",
                         "org.springframework.boot.micrometer",
+                        "org.springframework.orm",
                         "org.springframework.web",
                         "org.flywaydb"))
                 .run(context -> {
