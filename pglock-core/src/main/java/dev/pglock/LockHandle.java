@@ -2,6 +2,8 @@ package dev.pglock;
 
 import java.time.Duration;
 import java.time.Instant;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -120,11 +122,30 @@ public interface LockHandle extends AutoCloseable {
     <T extends @Nullable Object, E extends Throwable> T execute(LockedCall<T, E> body) throws E;
 
     /**
+     * Runs the body on the calling thread under this lock, like {@link #execute}, and keeps the lock until the stage that
+     * it returns has completed, however that is; then releases it, on the thread that completed it. {@link LockContext}
+     * knows of the lock only while the body itself runs. If the lock is lost and {@link OnLost#INTERRUPT} applies, the body
+     * is interrupted while it runs, and its stage is cancelled afterwards, on a thread of the registry, if it is a
+     * {@link java.util.concurrent.Future}.
+     *
+     * @param body begins the work and returns the stage of its end, never null
+     * @param <T> the result of the stage
+     * @param <E> what the body may throw
+     * @return completes after the release as the stage did, or with a {@link LockLostException} where a loss cancelled it;
+     *     cancelling it cancels the stage
+     * @throws E what the body threw; the lock has been released
+     * @throws LockLostException if the lock was lost before the body began; the body was not run
+     * @throws IllegalStateException if a body already runs under this handle, or the handle has been released
+     */
+    <T extends @Nullable Object, E extends Throwable> CompletableFuture<T> executeAsync(
+            LockedCall<? extends CompletionStage<T>, E> body) throws E;
+
+    /**
      * Gives the lock back. Blocks for one round trip. Idempotent: only the first call asks the database. A late release
      * never frees the next holder's lock.
      *
      * @return true if the lock was still ours; false if it had been lost or released before
-     * @throws IllegalStateException while a body runs under this handle: {@link #execute} releases it at its end
+     * @throws IllegalStateException while a body runs under this handle: what runs it releases it at its end
      * @throws LockStorageException if the database failed; the tenure ends by its expiry
      */
     boolean release();

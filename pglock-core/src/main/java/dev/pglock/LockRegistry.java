@@ -22,7 +22,22 @@ public interface LockRegistry {
      * @return granted with a handle, or denied with the reason
      * @throws LockStorageException if the database failed
      */
-    LockAttempt attempt(LockRequest request);
+    default LockAttempt attempt(LockRequest request) {
+        return attempt(request, null);
+    }
+
+    /**
+     * Makes one attempt to take a lock for one firing of a schedule, like {@link #attempt(LockRequest)}: denied with
+     * {@link DenialReason#TICK_DONE} if that tick, or a later one, was granted before, here or on another replica. The
+     * grant remembers the tick, whatever becomes of the work; so whoever tries the same work again, after a failure say,
+     * asks without it.
+     *
+     * @param request what is asked for
+     * @param tick the firing; null: the call belongs to no schedule
+     * @return granted with a handle, or denied with the reason
+     * @throws LockStorageException if the database failed
+     */
+    LockAttempt attempt(LockRequest request, @Nullable Tick tick);
 
     /**
      * Makes one attempt to take a lock, like {@link #attempt}.

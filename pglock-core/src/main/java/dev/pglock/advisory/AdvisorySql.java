@@ -17,13 +17,19 @@ final class AdvisorySql {
     /** Claims where the table exists. Two results. */
     private static final String CLAIM_WITH_ROW = """
             WITH ask AS (
-              SELECT ?::int AS pid, ?::bigint AS key, ?::text AS namespace, ?::text AS name, ?::text AS version
+              SELECT ?::int AS pid, ?::bigint AS key, ?::text AS namespace, ?::text AS name, ?::text AS version,
+                     ?::text AS trigger, ?::text::timestamptz AS tick, make_interval(secs => ?::float8) AS reach,
+                     make_interval(secs => ?::float8) AS slack
             ), seen AS (
               SELECT l.fence, l.holder_label, l.expires_at, l.hold_until,
                      CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
                           WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'HELD'
                           WHEN l.hold_until > clock_timestamp() THEN 'HOLD'
-                          WHEN ask.version = ANY (l.completed) THEN 'DONE' END AS reason
+                          WHEN ask.version = ANY (l.completed) THEN 'DONE'
+                          WHEN CASE WHEN ask.trigger IS NULL THEN l.last_finished_at
+                                    ELSE (l.ticks ->> ask.trigger)::timestamptz END
+                               BETWEEN coalesce(ask.tick, clock_timestamp() - ask.reach)
+                                   AND clock_timestamp() + ask.slack THEN 'TICK_DONE' END AS reason
               FROM pglock_lease l JOIN ask USING (namespace, name)
             )
             SELECT ask.pid = pg_backend_pid() AS same_session,
@@ -35,13 +41,19 @@ final class AdvisorySql {
                      AS seconds_left
             FROM ask LEFT JOIN seen ON true;
             WITH ask AS (
-              SELECT ?::bigint AS key, ?::text AS namespace, ?::text AS name, ?::text AS version
+              SELECT ?::bigint AS key, ?::text AS namespace, ?::text AS name, ?::text AS version,
+                     ?::text AS trigger, ?::text::timestamptz AS tick, make_interval(secs => ?::float8) AS reach,
+                     make_interval(secs => ?::float8) AS slack
             ), again AS (
               SELECT l.fence, l.data IS NOT NULL AS has_data,
                      CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
                           WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'HELD'
                           WHEN l.hold_until > clock_timestamp() THEN 'HOLD'
-                          WHEN ask.version = ANY (l.completed) THEN 'DONE' END AS reason
+                          WHEN ask.version = ANY (l.completed) THEN 'DONE'
+                          WHEN CASE WHEN ask.trigger IS NULL THEN l.last_finished_at
+                                    ELSE (l.ticks ->> ask.trigger)::timestamptz END
+                               BETWEEN coalesce(ask.tick, clock_timestamp() - ask.reach)
+                                   AND clock_timestamp() + ask.slack THEN 'TICK_DONE' END AS reason
               FROM pglock_lease l JOIN ask USING (namespace, name)
             ), holder AS (
               SELECT l.pid, a.application_name
@@ -56,18 +68,62 @@ final class AdvisorySql {
                    CASE WHEN current_setting('pglock.got') = 'true' AND again.reason IS NULL
                         THEN greatest(again.fence + 1, pg_current_xact_id()::text::bigint) END AS fence,
                    CASE WHEN current_setting('pglock.got') = 'true'
-                        THEN set_config('idle_session_timeout', ?::text, false) END AS watched
+                        THEN set_config('idle_session_timeout', ?::text, false) END AS watched,
+                   set_config('pglock.granted', (current_setting('pglock.got') = 'true' AND again.reason IS NULL)::text, false)
+                     AS granted
             FROM ask LEFT JOIN again ON true LEFT JOIN holder ON true
             """;
 
-    /** Claims where the table does not exist, and says if it has come into being. Two results of the same form. */
+    /**
+     * Follows a claim in the same message, and remembers the tick in the row if it was granted: never held by anybody, with
+     * its fence.
+     */
+    private static final String REMEMBER_TICK = """
+            ;
+            WITH ask AS (
+              SELECT ?::text AS namespace, ?::text AS name, ?::text AS trigger, ?::text::timestamptz AS tick,
+                     make_interval(secs => ?::float8) AS period
+            ), known AS (
+              UPDATE pglock_lease l
+              SET fence = greatest(l.fence + 1, pg_current_xact_id()::text::bigint), holder = NULL, holder_label = NULL,
+                  acquired_at = clock_timestamp(), expires_at = clock_timestamp() + interval '1 microsecond',
+                  released_at = clock_timestamp(), hold_until = NULL, data = NULL,
+                  ticks = (SELECT coalesce(jsonb_object_agg(others.key, others.value), '{}')
+                           FROM (SELECT t.key, t.value FROM jsonb_each_text(l.ticks) AS t WHERE t.key <> ask.trigger
+                                 ORDER BY t.value::timestamptz DESC LIMIT 15) AS others)
+                          || jsonb_build_object(ask.trigger, CASE
+                               WHEN ask.tick IS NOT NULL THEN ask.tick
+                               WHEN (l.ticks ->> ask.trigger)::timestamptz
+                                    BETWEEN clock_timestamp() - 2 * ask.period AND clock_timestamp() + ask.period
+                                    THEN (l.ticks ->> ask.trigger)::timestamptz + ask.period
+                               ELSE clock_timestamp() END)
+              FROM ask
+              WHERE current_setting('pglock.granted') = 'true' AND l.namespace = ask.namespace AND l.name = ask.name
+              RETURNING l.name
+            )
+            INSERT INTO pglock_lease (namespace, name, fence, acquired_at, expires_at, released_at, ticks)
+            SELECT ask.namespace, ask.name, pg_current_xact_id()::text::bigint, clock_timestamp(),
+                   clock_timestamp() + interval '1 microsecond', clock_timestamp(),
+                   jsonb_build_object(ask.trigger, coalesce(ask.tick, clock_timestamp()))
+            FROM ask
+            WHERE current_setting('pglock.granted') = 'true' AND NOT EXISTS (SELECT FROM known)
+            """;
+
+    /**
+     * Claims where the table does not exist, and says if it has come into being. Two results of the same form. A tick is a
+     * second key; the lock is given back when only that one is taken.
+     */
     static final String CLAIM_WITHOUT_ROW = """
             WITH ask AS (
-              SELECT ?::int AS pid, ?::bigint AS key
+              SELECT ?::int AS pid, ?::bigint AS key, ?::bigint AS tick_key
             )
             SELECT ask.pid = pg_backend_pid() AS same_session,
-                   set_config('pglock.got', CASE WHEN ask.pid = pg_backend_pid()
-                                                 THEN pg_try_advisory_lock(ask.key)::text ELSE 'false' END, false) AS got,
+                   set_config('pglock.got', CASE
+                     WHEN ask.pid <> pg_backend_pid() THEN 'false'
+                     WHEN NOT pg_try_advisory_lock(ask.key) THEN 'false'
+                     WHEN ask.tick_key IS NULL THEN 'true'
+                     WHEN pg_try_advisory_lock(ask.tick_key) THEN 'true'
+                     WHEN pg_advisory_unlock(ask.key) THEN 'tick' END, false) AS got,
                    NULL::text AS reason, NULL::bigint AS fence, NULL::text AS holder_label, NULL::float8 AS seconds_left
             FROM ask;
             WITH ask AS (
@@ -97,9 +153,20 @@ final class AdvisorySql {
                            AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) AS keys
             """;
 
-    /** Gives a key back, false = it was not held, and sets how long the session may be silent from now on. */
+    /**
+     * Gives a key back, false = it was not held, and sets how long the session may be silent from now on. Whoever waits
+     * has announced it by a shared lock on the wait key, and is told; nobody else is. Whoever announces it from now on
+     * waits for the end of this statement.
+     */
     static final String UNLOCK = """
-            SELECT pg_advisory_unlock(?::bigint) AS unlocked, set_config('idle_session_timeout', ?::text, false) AS watched
+            WITH ask AS (
+              SELECT ?::bigint AS key, ?::text AS silence, ?::int AS wait_key
+            )
+            SELECT pg_advisory_unlock(ask.key) AS unlocked,
+                   set_config('idle_session_timeout', ask.silence, false) AS watched,
+                   CASE WHEN NOT pg_try_advisory_xact_lock(1885826155, ask.wait_key)
+                        THEN pg_notify('pglock', ask.wait_key::text) END AS told
+            FROM ask
             """;
 
     /** Gives nothing back; sets how long the session may be silent from now on. */
@@ -173,17 +240,28 @@ final class AdvisorySql {
               AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
             """;
 
-    /** Ends a session and waits until it has ended. */
+    /** Ends a session and waits until it has ended. Whoever waits for one of its keys is told. */
     static final String TERMINATE = """
-            SELECT pg_terminate_backend(?::int, 1000) AS ended
+            WITH ask AS (
+              SELECT ?::int AS pid, ?::int[] AS wait_keys
+            ), ended AS MATERIALIZED (
+              SELECT pg_terminate_backend(ask.pid, 1000) AS ended FROM ask
+            )
+            SELECT ended.ended,
+                   ARRAY(SELECT CASE WHEN NOT pg_try_advisory_xact_lock(1885826155, waited.wait_key)
+                                     THEN pg_notify('pglock', waited.wait_key::text)::text END
+                         FROM unnest(ask.wait_keys) AS waited (wait_key)) AS told
+            FROM ask, ended
             """;
 
     final String claimWithRow;
+    final String claimTickWithRow;
     final String remember;
     final String rememberEnd;
 
     AdvisorySql(LeaseTable table) {
         claimWithRow = table.in(CLAIM_WITH_ROW);
+        claimTickWithRow = table.in(CLAIM_WITH_ROW + REMEMBER_TICK);
         remember = table.in(REMEMBER);
         rememberEnd = table.in(REMEMBER_END);
     }

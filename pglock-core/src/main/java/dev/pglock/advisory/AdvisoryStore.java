@@ -22,7 +22,6 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -85,7 +84,7 @@ public final class AdvisoryStore implements LockStore {
                 identity.namespace(),
                 settings.timeouts().work());
         this.holders = new KeyHolders(reads, identity, keys, settings);
-        this.claims = new Claims(identity, settings, sql, rows, holders);
+        this.claims = new Claims(identity, keys, settings, sql, rows, holders);
         this.work = new WorkSessions(sessions, claims, holders, identity, keys, settings);
     }
 
@@ -264,17 +263,26 @@ public final class AdvisoryStore implements LockStore {
         }
         // From now on the key is only waiting to be given back, whatever goes wrong here.
         session.put(release.key(), tenure.over());
-        boolean memorable = release.minHold() != null || release.completed() != null;
+        boolean memorable = release.minHold() != null || release.completed() != null || tenure.endCounts();
         if (memorable && rows.isThere(connection)) {
             rows.end(connection, tenure, release);
-        } else if (release.minHold() != null) {
+            return session.unlock(release.key());
+        }
+        TickKey tick = tenure.tick();
+        if (tick != null && tick.afterEnd()) {
+            session.keepTick(tick.key(), tick.keptAfter(System.nanoTime()));
+        }
+        if (release.minHold() != null) {
             Held kept = tenure.keptFor(release.minHold());
             if (!kept.isOver(System.nanoTime())) {
                 session.keep(release.key(), kept);
                 return true;
             }
         }
-        return session.unlock(release.key());
+        boolean ours = session.unlock(release.key());
+        // A delay of nothing is over at once.
+        session.unlockWhatIsOver();
+        return ours;
     }
 
     // ---- looking, and operators
@@ -296,8 +304,8 @@ public final class AdvisoryStore implements LockStore {
 
     /** Only at once: it ends the session of that replica, and every lock on it. */
     @Override
-    public boolean forceRelease(String name, boolean now) {
-        return holders.forceRelease(name, now, holdings());
+    public boolean forceRelease(String name, long key, boolean now) {
+        return holders.forceRelease(name, key, now, holdings());
     }
 
     private Map<Long, Held> holdings() {
@@ -314,12 +322,10 @@ public final class AdvisoryStore implements LockStore {
             return null;
         }
         long now = System.nanoTime();
-        Map<Long, Held> holdings = session.holdings();
-        return holdings.values().stream()
-                .filter(Held::isKept)
-                .map(tenure -> tenure.left(now))
-                .min(Comparator.naturalOrder())
-                .orElse(holdings.isEmpty() ? settings.timeouts().idle() : null);
+        Duration kept = session.leastKept(now);
+        return kept != null
+                ? kept
+                : session.holdings().isEmpty() ? settings.timeouts().idle() : null;
     }
 
     /** Gives back what was kept for its minimum hold, and closes the session when it has held nothing for long. */

@@ -5,13 +5,17 @@ import dev.pglock.DenialReason;
 import dev.pglock.LockRefusedException;
 import dev.pglock.LockStorageException;
 import dev.pglock.jdbc.SqlStates;
+import dev.pglock.lease.TickQuestion;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
+import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.store.TickGuard;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Types;
 import java.time.Duration;
 import java.time.Instant;
 import org.jspecify.annotations.Nullable;
@@ -26,8 +30,17 @@ final class Claims {
     private final AdvisorySql sql;
     private final RowMemory rows;
     private final KeyHolders holders;
+    private final KeyDerivation keys;
+    private final TickQuestion ticks = new TickQuestion();
 
-    Claims(StoreIdentity identity, AdvisorySettings settings, AdvisorySql sql, RowMemory rows, KeyHolders holders) {
+    Claims(
+            StoreIdentity identity,
+            KeyDerivation keys,
+            AdvisorySettings settings,
+            AdvisorySql sql,
+            RowMemory rows,
+            KeyHolders holders) {
+        this.keys = keys;
         this.identity = identity;
         this.settings = settings;
         this.sql = sql;
@@ -76,12 +89,18 @@ final class Claims {
         if (claim.data() != null) {
             rows.require(connection, claim.name(), "The payload");
         }
+        TickGuard guard = ticks.guard(connection, claim.tick());
+        TickKey tick = TickKey.of(claim.name(), guard, keys, identity.namespace());
         try {
-            return rows.isThere()
-                    ? claimWithRow(connection, session, claim)
-                    : claimWithoutRow(connection, session, claim);
+            ClaimAnswer answer = rows.isThere()
+                    ? claimWithRow(connection, session, claim, guard, tick)
+                    : claimWithoutRow(connection, session, claim, tick);
+            boolean again = answer instanceof ClaimAnswer.Denied denied
+                    && denied.denial().reason() == DenialReason.TICK_DONE
+                    && ticks.wasMistaken(claim.tick(), guard);
+            return again ? claim(connection, session, claim) : answer;
         } catch (SQLException e) {
-            freeAfterError(session, claim.key(), e);
+            freeAfterError(session, claim.key(), tick, e);
             if (SqlStates.kindOf(e) == SqlStates.Kind.MISSING_TABLE && rows.isThere()) {
                 rows.isThere(false);
                 return claim(connection, session, claim);
@@ -91,55 +110,103 @@ final class Claims {
     }
 
     /** An error after the grant must not leave the key behind: nobody here would know of it. */
-    private static void freeAfterError(LockSession session, long key, SQLException failure) {
+    private static void freeAfterError(LockSession session, long key, @Nullable TickKey tick, SQLException failure) {
         try {
-            boolean ignored = session.unlock(key);
+            free(session, key, tick);
         } catch (SQLException e) {
             failure.addSuppressed(e);
         }
     }
 
-    private ClaimAnswer claimWithRow(Connection connection, LockSession session, Claim claim) throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(sql.claimWithRow)) {
-            statement.setInt(1, session.pid());
-            statement.setLong(2, claim.key());
-            statement.setString(3, identity.namespace());
-            statement.setString(4, claim.name());
-            statement.setString(5, claim.version());
-            statement.setLong(6, claim.key());
-            statement.setString(7, identity.namespace());
-            statement.setString(8, claim.name());
-            statement.setString(9, claim.version());
-            statement.setString(10, session.leaseMillis());
-            return answer(connection, session, statement, claim);
+    private static void free(LockSession session, long key, @Nullable TickKey tick) throws SQLException {
+        boolean ignored = session.unlock(key);
+        if (tick != null && session.tick(tick.key()) == null) {
+            ignored = session.unlock(tick.key());
         }
     }
 
-    private ClaimAnswer claimWithoutRow(Connection connection, LockSession session, Claim claim) throws SQLException {
+    private ClaimAnswer claimWithRow(
+            Connection connection, LockSession session, Claim claim, TickGuard guard, @Nullable TickKey tick)
+            throws SQLException {
+        boolean remembered = guard.trigger() != null;
+        try (PreparedStatement statement =
+                connection.prepareStatement(remembered ? sql.claimTickWithRow : sql.claimWithRow)) {
+            int i = 0;
+            statement.setInt(++i, session.pid());
+            i = setGuards(statement, i, claim, guard);
+            i = setGuards(statement, i, claim, guard);
+            statement.setString(++i, session.leaseMillis());
+            if (remembered) {
+                statement.setString(++i, identity.namespace());
+                statement.setString(++i, claim.name());
+                i = TickQuestion.setTick(statement, i, guard);
+                i = TickQuestion.setPeriod(statement, i, guard);
+            }
+            return answer(connection, session, statement, claim, tick);
+        }
+    }
+
+    private int setGuards(PreparedStatement statement, int before, Claim claim, TickGuard guard) throws SQLException {
+        int i = before;
+        statement.setLong(++i, claim.key());
+        statement.setString(++i, identity.namespace());
+        statement.setString(++i, claim.name());
+        statement.setString(++i, claim.version());
+        i = TickQuestion.setTick(statement, i, guard);
+        return TickQuestion.setBounds(statement, i, guard);
+    }
+
+    /**
+     * The tick's key may still be ours, from the last one. Then it is not taken again, which would stack; the next tick may
+     * come a little sooner than it is given back.
+     */
+    private ClaimAnswer claimWithoutRow(Connection connection, LockSession session, Claim claim, @Nullable TickKey tick)
+            throws SQLException {
+        Long kept = tick == null ? null : session.tick(tick.key());
+        if (tick != null
+                && kept != null
+                && kept - System.nanoTime() > tick.early().toNanos()) {
+            return denied(Denial.of(claim.name(), DenialReason.TICK_DONE));
+        }
         try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.CLAIM_WITHOUT_ROW)) {
             statement.setInt(1, session.pid());
             statement.setLong(2, claim.key());
-            statement.setLong(3, claim.key());
-            statement.setString(4, settings.table().sql());
-            statement.setString(5, session.leaseMillis());
-            return answer(connection, session, statement, claim);
+            statement.setObject(3, tick == null || kept != null ? null : tick.key(), Types.BIGINT);
+            statement.setLong(4, claim.key());
+            statement.setString(5, settings.table().sql());
+            statement.setString(6, session.leaseMillis());
+            ClaimAnswer answer = answer(connection, session, statement, claim, tick);
+            if (tick != null && answer instanceof ClaimAnswer.Granted) {
+                session.keepTick(tick.key(), tick.keptUntil(kept, System.nanoTime()));
+            }
+            return answer;
         }
     }
 
-    private ClaimAnswer answer(Connection connection, LockSession session, PreparedStatement statement, Claim claim)
+    private ClaimAnswer answer(
+            Connection connection,
+            LockSession session,
+            PreparedStatement statement,
+            Claim claim,
+            @Nullable TickKey tick)
             throws SQLException {
-        boolean got;
+        long sentAt = System.nanoTime();
+        String got;
         Denial guarded;
         try (ResultSet row = next(statement, statement.execute())) {
             if (!row.getBoolean("same_session")) {
                 session.end();
                 throw LockSessions.transactionPooler();
             }
-            got = Boolean.parseBoolean(row.getString("got"));
+            got = row.getString("got");
             guarded = guarded(claim, row);
         }
         try (ResultSet row = next(statement, statement.getMoreResults())) {
-            if (!got) {
+            ticks.learn(sentAt, row);
+            if ("tick".equals(got)) {
+                return denied(Denial.of(claim.name(), DenialReason.TICK_DONE));
+            }
+            if (!"true".equals(got)) {
                 return denied(guarded == null ? holders.denial(claim.name(), row) : guarded);
             }
             boolean appeared = row.getBoolean("table_there") && !rows.isThere();
@@ -147,23 +214,26 @@ final class Claims {
             if (reason != null || appeared) {
                 // The row has changed, or come into being, between the look and the grant.
                 rows.isThere(rows.isThere() || appeared);
-                boolean ignored = session.unlock(claim.key());
+                free(session, claim.key(), tick);
                 return denied(
                         Denial.of(claim.name(), reason == null ? DenialReason.UNKNOWN : DenialReason.valueOf(reason)));
             }
-            return granted(connection, session, row, claim);
+            return granted(connection, session, row, claim, tick);
         }
     }
 
-    private ClaimAnswer granted(Connection connection, LockSession session, ResultSet row, Claim claim)
+    private ClaimAnswer granted(
+            Connection connection, LockSession session, ResultSet row, Claim claim, @Nullable TickKey tick)
             throws SQLException {
         Instant now = LockSession.instant(row, "now");
-        Held tenure = Held.granted(claim.name(), row.getLong("fence"), now);
+        Held tenure = Held.granted(claim.name(), row.getLong("fence"), now, tick);
         Long rowFence = row.getObject("row_fence", Long.class);
         // A fence that is no transaction id follows that of a row restored from elsewhere: the next one must follow
         // ours.
         boolean ahead = rowFence != null && tenure.fence() == rowFence + 1;
-        if (claim.data() != null || row.getBoolean("has_data") || ahead) {
+        // The claim has written the row itself where it remembered a tick.
+        boolean written = tick != null && !tick.afterEnd() && rows.isThere();
+        if (claim.data() != null || (!written && (row.getBoolean("has_data") || ahead))) {
             rows.payload(connection, tenure, claim.data());
         }
         session.put(claim.key(), tenure);

@@ -11,6 +11,7 @@ import org.jspecify.annotations.Nullable;
  * @param fence the tenure's fence
  * @param acquiredAt the server's time of the grant
  * @param grantedAt {@link System#nanoTime()} when the grant was known here
+ * @param tick the tick that it was granted for
  * @param keptUntil {@link System#nanoTime()} until which the key is kept although its tenure has ended; null while that
  *     lasts
  */
@@ -19,24 +20,30 @@ record Held(
         long fence,
         Instant acquiredAt,
         long grantedAt,
+        @Nullable TickKey tick,
         @Nullable Long keptUntil) {
 
-    static Held granted(String name, long fence, Instant acquiredAt) {
-        return new Held(name, fence, acquiredAt, System.nanoTime(), null);
+    static Held granted(String name, long fence, Instant acquiredAt, @Nullable TickKey tick) {
+        return new Held(name, fence, acquiredAt, System.nanoTime(), tick, null);
     }
 
     /** The tenure has ended; its minimum hold has not. */
     Held keptFor(Duration minHold) {
-        return new Held(name, fence, acquiredAt, grantedAt, grantedAt + minHold.toNanos());
+        return new Held(name, fence, acquiredAt, grantedAt, tick, grantedAt + minHold.toNanos());
     }
 
     /** The tenure has ended, and the key is to be given back as soon as that works. */
     Held over() {
-        return new Held(name, fence, acquiredAt, grantedAt, System.nanoTime());
+        return new Held(name, fence, acquiredAt, grantedAt, tick, System.nanoTime());
     }
 
     boolean isKept() {
         return keptUntil != null;
+    }
+
+    /** Whether the next tick depends on when this tenure ends. */
+    boolean endCounts() {
+        return tick != null && tick.afterEnd();
     }
 
     /** How long it is kept from now; zero when it is to be given back. */

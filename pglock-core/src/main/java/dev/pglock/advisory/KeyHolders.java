@@ -14,6 +14,8 @@ import dev.pglock.jdbc.SqlWork;
 import dev.pglock.lease.LeaseRows;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.store.WakeUps;
+import java.sql.Array;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -22,11 +24,13 @@ import java.sql.Types;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.OffsetDateTime;
-import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -240,14 +244,14 @@ final class KeyHolders {
 
     // ---- operators
 
-    boolean forceRelease(String name, boolean now, Map<Long, Held> own) {
-        long key = keys.key(identity.namespace(), name);
+    boolean forceRelease(String name, long key, boolean now, Map<Long, Held> own) {
         return run("Lock '" + name + "' could not be released by force", (connection, unanswered) -> {
             Holder holder = holders(connection, key).get(key);
             if (holder == null) {
                 return false;
             }
-            List<String> all = locksOn(connection, holder, own);
+            Map<Long, String> locks = locksOn(connection, holder, own);
+            Collection<String> all = locks.values();
             if (!now) {
                 throw new LockRefusedException("Advisory lock '" + name + "' is held by " + describe(holder)
                         + " and can only be released by force at"
@@ -260,6 +264,7 @@ final class KeyHolders {
                     all);
             try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.TERMINATE)) {
                 statement.setInt(1, holder.pid());
+                statement.setArray(2, waitKeys(connection, locks.keySet()));
                 try (ResultSet row = statement.executeQuery()) {
                     return row.next() && row.getBoolean("ended");
                 }
@@ -267,7 +272,13 @@ final class KeyHolders {
         });
     }
 
-    private List<String> locksOn(Connection connection, Holder holder, Map<Long, Held> own) throws SQLException {
+    private static Array waitKeys(Connection connection, Set<Long> keys) throws SQLException {
+        return connection.createArrayOf(
+                "int4", keys.stream().map(WakeUps::waitKey).toArray());
+    }
+
+    /** By key. */
+    private Map<Long, String> locksOn(Connection connection, Holder holder, Map<Long, Held> own) throws SQLException {
         Map<Long, String> names = new HashMap<>();
         for (LockInfo row : rows(connection, null)) {
             names.put(keys.key(identity.namespace(), row.name()), row.name());
@@ -275,11 +286,11 @@ final class KeyHolders {
         own.forEach((key, tenure) -> names.put(key, tenure.name()));
         try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.HELD_BY)) {
             statement.setInt(1, holder.pid());
-            List<String> all = new ArrayList<>();
+            Map<Long, String> all = new LinkedHashMap<>();
             try (ResultSet row = statement.executeQuery()) {
                 while (row.next()) {
                     long key = row.getLong("key");
-                    all.add(names.getOrDefault(key, nameless(key)));
+                    all.put(key, names.getOrDefault(key, nameless(key)));
                 }
             }
             return all;

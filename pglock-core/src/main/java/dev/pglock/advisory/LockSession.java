@@ -3,6 +3,7 @@ package dev.pglock.advisory;
 import dev.pglock.ConnectionWork;
 import dev.pglock.jdbc.SessionFactory;
 import dev.pglock.jdbc.SqlStates;
+import dev.pglock.store.WakeUps;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -11,11 +12,13 @@ import java.sql.SQLTimeoutException;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.OffsetDateTime;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -47,6 +50,9 @@ final class LockSession {
 
     /** By key. Changed only by whoever has the turn, read by anybody. */
     private final Map<Long, Held> held = new ConcurrentHashMap<>();
+
+    /** Keys of ticks, with the {@link System#nanoTime()} until which they are kept. Changed and read like those above. */
+    private final Map<Long, Long> ticks = new ConcurrentHashMap<>();
 
     private volatile Phase phase = Phase.OPEN;
     private volatile long usedAt = System.nanoTime();
@@ -193,6 +199,29 @@ final class LockSession {
         held.remove(key);
     }
 
+    /** Until when the key of a tick is kept; null: it is not. */
+    @Nullable
+    Long tick(long key) {
+        return ticks.get(key);
+    }
+
+    /** Keeps the key of a tick, which the session holds, until then. */
+    void keepTick(long key, long until) {
+        ticks.put(key, until);
+    }
+
+    /** How long it takes until something need not be kept any more; null: nothing is kept. */
+    @Nullable
+    Duration leastKept(long now) {
+        return kept(now).min(Comparator.naturalOrder()).orElse(null);
+    }
+
+    private Stream<Duration> kept(long now) {
+        return Stream.concat(
+                held.values().stream().filter(Held::isKept).map(tenure -> tenure.left(now)),
+                ticks.values().stream().map(until -> Duration.ofNanos(Math.max(0, until - now))));
+    }
+
     /** Gives a key back. False: it was not held any more. */
     boolean unlock(long key) throws SQLException {
         Held tenure = held.remove(key);
@@ -200,6 +229,7 @@ final class LockSession {
         try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.UNLOCK)) {
             statement.setLong(1, key);
             statement.setString(2, greatestSilence());
+            statement.setInt(3, WakeUps.waitKey(key));
             try (ResultSet row = statement.executeQuery()) {
                 boolean unlocked = row.next() && row.getBoolean("unlocked");
                 done = true;
@@ -232,6 +262,26 @@ final class LockSession {
         for (Long key : over) {
             boolean ignored = unlock(key);
         }
+        List<Long> past = ticks.entrySet().stream()
+                .filter(entry -> now - entry.getValue() >= 0)
+                .map(Map.Entry::getKey)
+                .toList();
+        for (Long key : past) {
+            forgetTick(key);
+        }
+    }
+
+    private void forgetTick(Long key) throws SQLException {
+        Long until = ticks.remove(key);
+        boolean done = false;
+        try {
+            boolean ignored = unlock(key);
+            done = true;
+        } finally {
+            if (!done && until != null) {
+                ticks.put(key, until);
+            }
+        }
     }
 
     /** How long the server lets the session be silent when it has been granted something. */
@@ -241,21 +291,18 @@ final class LockSession {
 
     /**
      * The same for what it holds now: the lease while a tenure lasts, because heartbeats come; without one nobody speaks
-     * until the last minimum hold is over; and a session that holds nothing is in nobody's way.
+     * until the last minimum hold or tick is over; and a session that holds nothing is in nobody's way.
      */
     private String greatestSilence() {
         long now = System.nanoTime();
-        if (held.isEmpty()) {
+        if (held.isEmpty() && ticks.isEmpty()) {
             return NO_LIMIT;
         }
         if (held.values().stream().anyMatch(tenure -> !tenure.isKept())) {
             return leaseMillis();
         }
-        Duration longest = held.values().stream()
-                .map(tenure -> tenure.left(now))
-                .max(Duration::compareTo)
-                .orElse(Duration.ZERO);
-        return Long.toString(lease.plus(longest).toMillis());
+        Duration longest = kept(now).max(Comparator.naturalOrder()).orElse(Duration.ZERO);
+        return Long.toString(Math.min(Integer.MAX_VALUE, lease.plus(longest).toMillis()));
     }
 
     // ---- its end
@@ -282,7 +329,7 @@ final class LockSession {
     void closeIfIdle(Duration idle) {
         if (turn.tryLock()) {
             try {
-                if (held.isEmpty() && System.nanoTime() - usedAt >= idle.toNanos()) {
+                if (held.isEmpty() && ticks.isEmpty() && System.nanoTime() - usedAt >= idle.toNanos()) {
                     close();
                 }
             } finally {

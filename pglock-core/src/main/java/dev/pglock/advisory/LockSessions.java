@@ -1,6 +1,7 @@
 package dev.pglock.advisory;
 
 import dev.pglock.jdbc.SessionFactory;
+import dev.pglock.jdbc.TransactionPooler;
 import dev.pglock.jdbc.UnsupportedDatabaseException;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -33,8 +34,6 @@ public final class LockSessions {
     /** Not on every platform. */
     private static final String CHECK_CLIENT = "SELECT set_config('client_connection_check_interval', '1s', false)";
 
-    private static final int PROBES = 5;
-
     private final SessionFactory sessions;
     private final Duration lease;
 
@@ -61,11 +60,9 @@ public final class LockSessions {
         boolean ready = false;
         try {
             int pid = check(session);
-            if (SessionFactory.isBehindPooler(session)) {
-                refuseTransactionPooler(session);
-                if (!sessions.applySettings(session, pid)) {
-                    throw transactionPooler();
-                }
+            if (TransactionPooler.standsBetween(sessions, session)
+                    || (SessionFactory.isBehindPooler(session) && !sessions.applySettings(session, pid))) {
+                throw transactionPooler();
             }
             setUp(session);
             ready = true;
@@ -105,36 +102,11 @@ public final class LockSessions {
         }
     }
 
-    /**
-     * In transaction mode a pooler gives our server process away while we are silent: to a transaction that another client
-     * keeps open, where it is seen there, or it is seen here that we have got another one. In session mode it is ours.
-     */
-    private void refuseTransactionPooler(Connection session) throws SQLException {
-        try (Connection other = sessions.open(sessions.settings().timeouts().work())) {
-            other.setAutoCommit(false);
-            for (int i = 0; i < PROBES; i++) {
-                int pid = pid(session);
-                if (pid(other) == pid || pid(session) != pid) {
-                    throw transactionPooler();
-                }
-                other.rollback();
-            }
-        }
-    }
-
     static UnsupportedDatabaseException transactionPooler() {
         return new UnsupportedDatabaseException(
                 "A connection pooler in transaction mode stands between this application and PostgreSQL: session advisory "
                         + "locks would be taken on one session and looked for on another. Either set pglock.strategy=lease, "
                         + "which works behind it, or give the locks a direct URL (pglock.datasource.url)");
-    }
-
-    private static int pid(Connection session) throws SQLException {
-        try (Statement statement = session.createStatement();
-                ResultSet row = statement.executeQuery("SELECT pg_backend_pid()")) {
-            row.next();
-            return row.getInt(1);
-        }
     }
 
     private void setUp(Connection session) throws SQLException {

@@ -5,21 +5,25 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The body that runs under a lock, as far as interrupting it goes: at most one interrupt, only between its beginning and
- * its end, and none of ours stays on the thread afterwards.
+ * its end, and none of ours stays on the thread afterwards. A body whose work goes on elsewhere, after it has returned,
+ * has no thread to interrupt any more: from then on it is cancelled instead.
  */
 final class Execution {
 
     private final ReentrantLock guard = new ReentrantLock();
+    private boolean running;
     private @Nullable Thread thread;
+    private @Nullable Runnable cancellation;
     private boolean interrupted;
 
     /** The calling thread runs the body from now on; false if one runs already. */
     boolean begin() {
         guard.lock();
         try {
-            if (thread != null) {
+            if (running) {
                 return false;
             }
+            running = true;
             thread = Thread.currentThread();
             return true;
         } finally {
@@ -31,34 +35,66 @@ final class Execution {
     boolean interrupt() {
         guard.lock();
         try {
-            if (thread == null || interrupted) {
+            if (!running || interrupted) {
                 return false;
             }
             interrupted = true;
-            thread.interrupt();
-            return true;
+            if (thread != null) {
+                thread.interrupt();
+                return true;
+            }
+        } finally {
+            guard.unlock();
+        }
+        if (cancellation != null) {
+            cancellation.run();
+        }
+        return true;
+    }
+
+    /**
+     * The body has left the calling thread, but not ended.
+     *
+     * @param cancel what is done in place of an interrupt; at once if there has been one. Must not block
+     */
+    void leaveThread(Runnable cancel) {
+        boolean late;
+        guard.lock();
+        try {
+            forgetThread();
+            cancellation = cancel;
+            late = interrupted;
+        } finally {
+            guard.unlock();
+        }
+        if (late) {
+            cancel.run();
+        }
+    }
+
+    /** The body has ended. */
+    void end() {
+        guard.lock();
+        try {
+            forgetThread();
+            running = false;
         } finally {
             guard.unlock();
         }
     }
 
-    /** The body has ended. An interrupt of ours that it did not consume must not hit what the thread does next. */
-    void end() {
-        guard.lock();
-        try {
-            thread = null;
-            if (interrupted) {
-                Thread.interrupted();
-            }
-        } finally {
-            guard.unlock();
+    /** An interrupt of ours that the body did not consume must not hit what its thread does next. */
+    private void forgetThread() {
+        if (thread != null && interrupted) {
+            Thread.interrupted();
         }
+        thread = null;
     }
 
     boolean isRunning() {
         guard.lock();
         try {
-            return thread != null;
+            return running;
         } finally {
             guard.unlock();
         }

@@ -18,6 +18,8 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantLock;
@@ -137,13 +139,7 @@ final class HeldLock implements LockHandle {
 
     @Override
     public <T extends @Nullable Object, E extends Throwable> T execute(LockedCall<T, E> body) throws E {
-        if (ended.get()) {
-            throw new IllegalStateException(
-                    "Lock '" + name() + "' has been released: its handle runs no body any more");
-        }
-        if (!execution.begin()) {
-            throw new IllegalStateException("A body already runs under this handle of lock '" + name() + "'");
-        }
+        begin();
         Throwable failure = null;
         LockContext.Scope scope = LockContext.enter(this);
         try {
@@ -156,6 +152,42 @@ final class HeldLock implements LockHandle {
             scope.close();
             execution.end();
             endAfterBody(failure);
+        }
+    }
+
+    @Override
+    public <T extends @Nullable Object, E extends Throwable> CompletableFuture<T> executeAsync(
+            LockedCall<? extends CompletionStage<T>, E> body) throws E {
+        begin();
+        LaterResult<T> result;
+        CompletionStage<T> stage;
+        try (LockContext.Scope ignored = LockContext.enter(this)) {
+            ensureHeld();
+            stage = Objects.requireNonNull(body.call(), "The body returned no stage");
+            result = new LaterResult<>(stage);
+        } catch (Throwable t) {
+            execution.end();
+            endAfterBody(t);
+            throw t;
+        }
+        // Elsewhere, because whatever depends on the stage runs where it is cancelled: never among the heartbeats.
+        execution.leaveThread(
+                () -> tenures.callBack(this, () -> result.cancelBody(now().loss() == null ? null : lostException())));
+        stage.whenComplete((value, failure) -> {
+            execution.end();
+            endAfterBody(failure == null ? null : LaterResult.causeOf(failure));
+            result.complete(value, failure);
+        });
+        return result;
+    }
+
+    private void begin() {
+        if (ended.get()) {
+            throw new IllegalStateException(
+                    "Lock '" + name() + "' has been released: its handle runs no body any more");
+        }
+        if (!execution.begin()) {
+            throw new IllegalStateException("A body already runs under this handle of lock '" + name() + "'");
         }
     }
 

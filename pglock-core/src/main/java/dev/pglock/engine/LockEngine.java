@@ -8,21 +8,21 @@ import dev.pglock.LockHandle;
 import dev.pglock.LockInfo;
 import dev.pglock.LockListener;
 import dev.pglock.LockNames;
-import dev.pglock.LockNotAcquiredException;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
 import dev.pglock.LockState;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
-import dev.pglock.LockTimeoutException;
 import dev.pglock.LossReason;
 import dev.pglock.OnLost;
 import dev.pglock.RunOutcome;
+import dev.pglock.Tick;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.Release;
+import dev.pglock.store.WakeUps;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -56,12 +56,6 @@ import org.slf4j.LoggerFactory;
 public final class LockEngine implements LockRegistry, AutoCloseable {
 
     private static final Logger log = LoggerFactory.getLogger(LockEngine.class);
-    private static final long LEAST_PAUSE = TimeUnit.MILLISECONDS.toNanos(50);
-    private static final long GREATEST_PAUSE = TimeUnit.SECONDS.toNanos(1);
-
-    /** A holder without an expiry may vanish at any moment; who waits for it shall have the lock within a second. */
-    private static final long GREATEST_BLIND_PAUSE = TimeUnit.MILLISECONDS.toNanos(900);
-
     private static final long TIDY_EVERY = TimeUnit.HOURS.toNanos(1);
     private static final long IDLE_POLL_MILLIS = 20;
     private static final long LAST_WAIT_MILLIS = 500;
@@ -76,6 +70,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private final Map<LockStrategy, Tenures> tenures = new EnumMap<>(LockStrategy.class);
     private final LocalTable local = new LocalTable();
     private final Gate gate = new Gate();
+    private final Waiting waiting;
+    private final WakeUps wakeUps;
     private final ThreadPoolExecutor callbacks;
     private final Pulse tidier;
 
@@ -84,6 +80,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         this.keys = builder.keys;
         this.overrides = builder.overrides;
         this.listeners = new Listeners(builder.listeners);
+        this.wakeUps = builder.wakeUps;
+        this.waiting = new Waiting(gate, wakeUps);
         this.callbacks = callbackThreads();
         for (LockStore store : builder.stores) {
             tenures.put(
@@ -123,8 +121,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     // ---- taking locks
 
     @Override
-    public LockAttempt attempt(LockRequest request) {
-        Asked asked = resolve(request);
+    public LockAttempt attempt(LockRequest request, @Nullable Tick tick) {
+        Asked asked = resolve(request).at(tick);
         if (!gate.isOpen()) {
             return denied(Denial.of(asked.name(), DenialReason.STOPPING));
         }
@@ -144,11 +142,11 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         }
         LocalTable.Permit permit = local.enter(asked.name(), deadline, gate::isOpen);
         if (permit == null) {
-            throw notAcquired(local.denial(asked.name(), settings.label()), deadline);
+            throw waiting.notAcquired(local.denial(asked.name(), settings.label()), deadline);
         }
         boolean granted = false;
         try {
-            LockHandle lock = claimUntil(asked, permit, deadline);
+            LockHandle lock = waiting.until(deadline, asked.name(), asked.key(), () -> claim(asked, permit));
             granted = true;
             return lock;
         } finally {
@@ -171,57 +169,6 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         }
     }
 
-    /** Asks until it is granted or the time is over. Between two questions nothing is held but the local permit. */
-    private LockHandle claimUntil(Asked asked, LocalTable.Permit permit, Deadline deadline)
-            throws InterruptedException {
-        long pause = LEAST_PAUSE;
-        for (boolean first = true; ; first = false) {
-            Denial denial = null;
-            LockStorageException failure = null;
-            if (!gate.isOpen()) {
-                throw new LockNotAcquiredException(Denial.of(asked.name(), DenialReason.STOPPING));
-            }
-            try {
-                LockAttempt attempt = claim(asked, permit);
-                if (attempt instanceof LockAttempt.Granted granted) {
-                    return granted.lock();
-                }
-                denial = ((LockAttempt.Denied) attempt).denial();
-            } catch (LockStorageException e) {
-                // Whoever waits already survives a short outage; whoever has just come is told at once.
-                if (first) {
-                    throw e;
-                }
-                failure = e;
-            }
-            if (denial != null && denial.reason() == DenialReason.DONE) {
-                throw new LockNotAcquiredException(denial);
-            }
-            if (deadline.isOver()) {
-                throw failure != null || denial == null ? orElse(failure, asked) : notAcquired(denial, deadline);
-            }
-            gate.pause(deadline.remaining(pauseAfter(denial, pause)));
-            pause = Math.min(GREATEST_PAUSE, pause * 2);
-        }
-    }
-
-    private static LockStorageException orElse(@Nullable LockStorageException failure, Asked asked) {
-        return failure != null ? failure : new LockStorageException("Lock '" + asked.name() + "' gave no answer", null);
-    }
-
-    /** Until the holder's expiry where that is near, otherwise a growing pause; never all waiters at one instant. */
-    private static long pauseAfter(@Nullable Denial denial, long pause) {
-        long jitter = ThreadLocalRandom.current().nextLong(pause / 4 + 1);
-        Duration expiresIn = denial == null ? null : denial.expiresIn();
-        if (expiresIn == null && denial != null) {
-            return Math.max(LEAST_PAUSE, Math.min(pause, GREATEST_BLIND_PAUSE) - jitter / 4);
-        }
-        if (expiresIn == null || expiresIn.toNanos() > pause) {
-            return pause + jitter;
-        }
-        return Math.max(LEAST_PAUSE, expiresIn.toNanos()) + jitter;
-    }
-
     private LockAttempt claim(Asked asked, LocalTable.Permit permit) {
         Tenures home = asked.home();
         long sentAt = System.nanoTime();
@@ -230,7 +177,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                 asked.key(),
                 asked.lease(),
                 asked.request().version(),
-                asked.request().data());
+                asked.request().data(),
+                asked.tick());
         ClaimAnswer answer = home.outage()
                 .observe(() -> asked.isForWork()
                         ? home.store().claimForWork(claim)
@@ -274,12 +222,6 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         return new LockAttempt.Denied(denial);
     }
 
-    private LockNotAcquiredException notAcquired(Denial denial, Deadline deadline) {
-        return gate.isOpen()
-                ? new LockTimeoutException(denial, Duration.ofNanos(deadline.elapsed()))
-                : new LockNotAcquiredException(Denial.of(denial.name(), DenialReason.STOPPING));
-    }
-
     private Asked resolve(LockRequest asked) {
         LockRequest request = overrides.apply(asked);
         LockStrategy strategy = Objects.requireNonNullElse(request.strategy(), settings.strategy());
@@ -303,6 +245,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                 Objects.requireNonNullElse(request.waitTimeout(), settings.waitTimeout()),
                 request.maxHold() != null ? request.maxHold() : settings.maxHold(),
                 Objects.requireNonNullElse(request.onLost(), settings.onLost()),
+                null,
                 false);
     }
 
@@ -315,10 +258,15 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             Duration waitTimeout,
             @Nullable Duration maxHold,
             OnLost onLost,
+            @Nullable Tick tick,
             boolean isForWork) {
 
+        Asked at(@Nullable Tick itsTick) {
+            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, itsTick, isForWork);
+        }
+
         Asked forWork() {
-            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, true);
+            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, tick, true);
         }
 
         String name() {
@@ -405,9 +353,10 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     @Override
     public boolean forceRelease(String name, String reason, boolean now) {
         String normal = LockNames.normalise(name);
+        long key = keys.key(settings.namespace(), normal);
         boolean ended = false;
         for (Tenures t : inOrder()) {
-            ended |= t.outage().observe(() -> t.store().forceRelease(normal, now));
+            ended |= t.outage().observe(() -> t.store().forceRelease(normal, key, now));
         }
         log.warn(
                 "Lock '{}' was released by force, {}: {}; reason given: {}",
@@ -495,6 +444,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             stop(Duration.ofMillis(LAST_WAIT_MILLIS));
         }
         tenures.values().forEach(t -> t.held().forEach(lock -> lock.lose(LossReason.CLOSED)));
+        wakeUps.close();
         tidier.stop(LAST_WAIT_MILLIS);
         tenures.values().forEach(Tenures::close);
         callbacks.shutdown();
@@ -524,6 +474,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         private final List<LockStore> stores = new ArrayList<>();
         private final List<LockListener> listeners = new ArrayList<>();
         private KeyDerivation keys = KeyDerivation.SHA256;
+        private WakeUps wakeUps = WakeUps.NONE;
         private UnaryOperator<LockRequest> overrides = UnaryOperator.identity();
 
         private Builder(EngineSettings settings) {
@@ -560,6 +511,17 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
          */
         public Builder keys(KeyDerivation derivation) {
             keys = derivation;
+            return this;
+        }
+
+        /**
+         * Sets what tells those who wait that a lock was released. It is closed with the registry.
+         *
+         * @param tells by default {@link WakeUps#NONE}: waiting is polling, once a second in the end
+         * @return this
+         */
+        public Builder wakeUps(WakeUps tells) {
+            wakeUps = tells;
             return this;
         }
 

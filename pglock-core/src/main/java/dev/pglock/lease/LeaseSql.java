@@ -16,18 +16,29 @@ final class LeaseSql {
      * <p>{@code own_fence} is the greatest fence that this registry knows to be its own. A row that bears our holder and
      * such a fence is what is left of a tenure of ours that has ended here, and is in nobody's way. With a greater fence it
      * is in the way: this statement may have been overtaken, on a stalled connection, by a younger claim that was granted.
+     *
+     * <p>A tick has been done when what the row remembers of its trigger (without a trigger: the end of the last run) is not
+     * older than it, and not so far in the future that it cannot belong to this schedule. A row remembers some triggers
+     * that are not asked for any more, because replicas of an older release may still have them.
      */
     private static final String CLAIM = """
             WITH ask AS (
               SELECT ?::text AS namespace, ?::text AS name, ?::bigint AS key, ?::uuid AS holder, ?::text AS holder_label,
-                     ?::bigint AS own_fence, make_interval(secs => ?::float8) AS lease, ?::text AS version, ?::text AS data
+                     ?::bigint AS own_fence, make_interval(secs => ?::float8) AS lease, ?::text AS data,
+                     ?::text AS version, ?::text AS trigger, ?::text::timestamptz AS tick,
+                     make_interval(secs => ?::float8) AS reach, make_interval(secs => ?::float8) AS slack,
+                     make_interval(secs => ?::float8) AS period
             ), seen AS (
               SELECT l.fence, l.holder, l.holder_label, l.expires_at, l.hold_until,
                      CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
                           WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp()
                                AND NOT (l.holder = ask.holder AND l.fence <= ask.own_fence) THEN 'HELD'
                           WHEN l.hold_until > clock_timestamp() THEN 'HOLD'
-                          WHEN ask.version = ANY (l.completed) THEN 'DONE' END AS reason
+                          WHEN ask.version = ANY (l.completed) THEN 'DONE'
+                          WHEN CASE WHEN ask.trigger IS NULL THEN l.last_finished_at
+                                    ELSE (l.ticks ->> ask.trigger)::timestamptz END
+                               BETWEEN coalesce(ask.tick, clock_timestamp() - ask.reach)
+                                   AND clock_timestamp() + ask.slack THEN 'TICK_DONE' END AS reason
               FROM pglock_lease l JOIN ask USING (namespace, name)
             ), tried AS MATERIALIZED (
               SELECT CASE WHEN seen.reason IS NULL THEN pg_try_advisory_xact_lock(ask.key) ELSE false END AS got
@@ -37,7 +48,17 @@ final class LeaseSql {
               SET holder = ask.holder, holder_label = ask.holder_label,
                   fence = greatest(l.fence + 1, pg_current_xact_id()::text::bigint),
                   acquired_at = clock_timestamp(), expires_at = clock_timestamp() + ask.lease,
-                  released_at = NULL, hold_until = NULL, data = ask.data
+                  released_at = NULL, hold_until = NULL, data = ask.data,
+                  ticks = CASE WHEN ask.trigger IS NULL THEN l.ticks ELSE (
+                    SELECT coalesce(jsonb_object_agg(others.key, others.value), '{}')
+                    FROM (SELECT t.key, t.value FROM jsonb_each_text(l.ticks) AS t WHERE t.key <> ask.trigger
+                          ORDER BY t.value::timestamptz DESC LIMIT 15) AS others)
+                    || jsonb_build_object(ask.trigger, CASE
+                         WHEN ask.tick IS NOT NULL THEN ask.tick
+                         WHEN (l.ticks ->> ask.trigger)::timestamptz
+                              BETWEEN clock_timestamp() - 2 * ask.period AND clock_timestamp() + ask.period
+                              THEN (l.ticks ->> ask.trigger)::timestamptz + ask.period
+                         ELSE clock_timestamp() END) END
               FROM ask, tried
               WHERE tried.got AND l.namespace = ask.namespace AND l.name = ask.name
                 AND l.paused IS NULL
@@ -45,17 +66,20 @@ final class LeaseSql {
                      OR (l.holder = ask.holder AND l.fence <= ask.own_fence))
                 AND (l.hold_until > clock_timestamp()) IS NOT TRUE
                 AND (ask.version = ANY (l.completed)) IS NOT TRUE
+                AND (CASE WHEN ask.trigger IS NULL THEN l.last_finished_at ELSE (l.ticks ->> ask.trigger)::timestamptz END
+                     BETWEEN coalesce(ask.tick, clock_timestamp() - ask.reach)
+                         AND clock_timestamp() + ask.slack) IS NOT TRUE
               RETURNING l.fence, l.acquired_at, l.expires_at
             )
             SELECT 'GRANTED' AS answer, won.fence, won.acquired_at, won.expires_at,
-                   NULL::text AS holder_label, NULL::float8 AS seconds_left, false AS ours
+                   NULL::text AS holder_label, NULL::float8 AS seconds_left, false AS ours, clock_timestamp() AS now
             FROM won
             UNION ALL
             SELECT CASE WHEN seen.reason IS NOT NULL THEN seen.reason WHEN tried.got THEN 'UNKNOWN' ELSE 'KEY_BUSY' END,
                    seen.fence, NULL, NULL, seen.holder_label,
                    extract(epoch FROM CASE seen.reason WHEN 'HELD' THEN seen.expires_at
                                                        WHEN 'HOLD' THEN seen.hold_until END - clock_timestamp())::float8,
-                   seen.reason = 'HELD' AND seen.holder = ask.holder
+                   seen.reason = 'HELD' AND seen.holder = ask.holder, clock_timestamp()
             FROM seen, tried, ask
             WHERE NOT EXISTS (SELECT FROM won)
             """;
@@ -64,20 +88,23 @@ final class LeaseSql {
     private static final String CLAIM_NEW = """
             WITH ask AS (
               SELECT ?::text AS namespace, ?::text AS name, ?::bigint AS key, ?::uuid AS holder, ?::text AS holder_label,
-                     make_interval(secs => ?::float8) AS lease, ?::text AS data
+                     make_interval(secs => ?::float8) AS lease, ?::text AS data,
+                     ?::text AS trigger, ?::text::timestamptz AS tick
             ), tried AS MATERIALIZED (
               SELECT pg_try_advisory_xact_lock(ask.key) AS got FROM ask
             ), won AS (
-              INSERT INTO pglock_lease (namespace, name, holder, holder_label, fence, acquired_at, expires_at, data)
+              INSERT INTO pglock_lease (namespace, name, holder, holder_label, fence, acquired_at, expires_at, data, ticks)
               SELECT ask.namespace, ask.name, ask.holder, ask.holder_label, pg_current_xact_id()::text::bigint,
-                     clock_timestamp(), clock_timestamp() + ask.lease, ask.data
+                     clock_timestamp(), clock_timestamp() + ask.lease, ask.data,
+                     CASE WHEN ask.trigger IS NULL THEN '{}'
+                          ELSE jsonb_build_object(ask.trigger, coalesce(ask.tick, clock_timestamp())) END
               FROM ask, tried WHERE tried.got
               ON CONFLICT (namespace, name) DO NOTHING
               RETURNING fence, acquired_at, expires_at
             )
             SELECT CASE WHEN won.fence IS NOT NULL THEN 'GRANTED' WHEN tried.got THEN 'UNKNOWN' ELSE 'KEY_BUSY' END AS answer,
                    won.fence, won.acquired_at, won.expires_at,
-                   NULL::text AS holder_label, NULL::float8 AS seconds_left, false AS ours
+                   NULL::text AS holder_label, NULL::float8 AS seconds_left, false AS ours, clock_timestamp() AS now
             FROM tried LEFT JOIN won ON true
             """;
 
@@ -136,11 +163,15 @@ final class LeaseSql {
             FROM seen WHERE NOT seen.unlocked
             """;
 
-    /** Ends a tenure; no row: it was not ours any more. Row and fence stay. A wake-up would go out with RETURNING. */
+    /**
+     * Ends a tenure; no row: it was not ours any more. Row and fence stay. Whoever waits has announced it by a shared lock
+     * on the wait key, and is told; nobody else is. Whoever announces it from now on waits for the end of this statement.
+     */
     private static final String RELEASE = """
             WITH ask AS (
               SELECT ?::text AS namespace, ?::text AS name, ?::uuid AS holder, ?::bigint AS fence,
-                     make_interval(secs => ?::float8) AS min_hold, ?::text AS completed, ?::text AS outcome, ?::text AS error
+                     make_interval(secs => ?::float8) AS min_hold, ?::text AS completed, ?::text AS outcome, ?::text AS error,
+                     ?::int AS wait_key
             )
             UPDATE pglock_lease l
             SET holder = NULL, holder_label = NULL, released_at = clock_timestamp(),
@@ -155,7 +186,8 @@ final class LeaseSql {
                 last_finished_at = clock_timestamp(), last_outcome = ask.outcome, last_error = ask.error
             FROM ask
             WHERE l.namespace = ask.namespace AND l.name = ask.name AND l.fence = ask.fence AND l.holder = ask.holder
-            RETURNING l.fence
+            RETURNING CASE WHEN NOT pg_try_advisory_xact_lock(1885826155, ask.wait_key)
+                           THEN pg_notify('pglock', ask.wait_key::text) END AS told
             """;
 
     /** After a release without an answer that now finds nothing: whether it was that one which ended the tenure. */
@@ -163,13 +195,23 @@ final class LeaseSql {
             SELECT FROM pglock_lease WHERE namespace = ?::text AND name = ?::text AND last_fence = ?::bigint
             """;
 
-    /** Ends whoever's tenure. The new fence is what tells him; the hold keeps others out until he trusts it no more. */
+    /**
+     * Ends whoever's tenure; no row: there was none. The new fence is what tells him; the hold keeps others out until he
+     * trusts it no more. Whoever waits is told.
+     */
     private static final String FORCE_RELEASE = """
-            UPDATE pglock_lease
-            SET holder = NULL, holder_label = NULL, fence = greatest(fence + 1, pg_current_xact_id()::text::bigint),
+            WITH ask AS (
+              SELECT ?::boolean AS at_once, ?::text AS namespace, ?::text AS name, ?::int AS wait_key
+            )
+            UPDATE pglock_lease l
+            SET holder = NULL, holder_label = NULL, fence = greatest(l.fence + 1, pg_current_xact_id()::text::bigint),
                 released_at = clock_timestamp(),
-                hold_until = CASE WHEN ?::boolean THEN NULL ELSE greatest(hold_until, expires_at) END
-            WHERE namespace = ?::text AND name = ?::text AND holder IS NOT NULL AND expires_at > clock_timestamp()
+                hold_until = CASE WHEN ask.at_once THEN NULL ELSE greatest(l.hold_until, l.expires_at) END
+            FROM ask
+            WHERE l.namespace = ask.namespace AND l.name = ask.name AND l.holder IS NOT NULL
+              AND l.expires_at > clock_timestamp()
+            RETURNING CASE WHEN NOT pg_try_advisory_xact_lock(1885826155, ask.wait_key)
+                           THEN pg_notify('pglock', ask.wait_key::text) END AS told
             """;
 
     /**

@@ -19,6 +19,8 @@ import dev.pglock.store.Release;
 import dev.pglock.store.Renewal;
 import dev.pglock.store.RenewalAnswer;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.store.TickGuard;
+import dev.pglock.store.WakeUps;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -63,6 +65,8 @@ public final class LeaseStore implements LockStore {
      * them are transaction ids: see {@link LeaseSql} for what it guards.
      */
     private final AtomicLong ownFence = new AtomicLong();
+
+    private final TickQuestion ticks = new TickQuestion();
 
     private volatile @Nullable LeaseSql resolved;
 
@@ -117,16 +121,19 @@ public final class LeaseStore implements LockStore {
 
     private ClaimAnswer claim(Connection connection, LeaseSql sql, Claim claim) throws SQLException {
         for (int asked = 1; ; asked++) {
-            Verdict verdict = ask(connection, sql.claim, claim, true);
+            TickGuard tick = ticks.guard(connection, claim.tick());
+            Verdict verdict = ask(connection, sql.claim, claim, tick, true);
             if (verdict == null) {
-                verdict = ask(connection, sql.claimNew, claim, false);
+                verdict = ask(connection, sql.claimNew, claim, tick, false);
             }
             if (verdict == null) {
                 throw new SQLException("A claim must have an answer");
             }
             // What is left of a claim of ours whose answer never came is in the way only until we know its fence, and a
             // race that was lost is told better by another look.
-            boolean again = verdict.ours() || verdict.answer().equals(DenialReason.UNKNOWN.name());
+            boolean again = verdict.ours()
+                    || verdict.is(DenialReason.UNKNOWN)
+                    || (verdict.is(DenialReason.TICK_DONE) && ticks.wasMistaken(claim.tick(), tick));
             if (verdict.ours()) {
                 know(verdict.fence());
             }
@@ -136,7 +143,8 @@ public final class LeaseStore implements LockStore {
         }
     }
 
-    private @Nullable Verdict ask(Connection connection, String sql, Claim claim, boolean known) throws SQLException {
+    private @Nullable Verdict ask(Connection connection, String sql, Claim claim, TickGuard tick, boolean known)
+            throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
             int i = 0;
             statement.setString(++i, identity.namespace());
@@ -148,12 +156,22 @@ public final class LeaseStore implements LockStore {
                 statement.setLong(++i, ownFence.get());
             }
             statement.setDouble(++i, seconds(claim.lease()));
+            statement.setString(++i, claim.data());
             if (known) {
                 statement.setString(++i, claim.version());
             }
-            statement.setString(++i, claim.data());
+            i = TickQuestion.setTick(statement, i, tick);
+            if (known) {
+                i = TickQuestion.setBounds(statement, i, tick);
+                i = TickQuestion.setPeriod(statement, i, tick);
+            }
+            long sentAt = System.nanoTime();
             try (ResultSet row = statement.executeQuery()) {
-                return row.next() ? Verdict.read(row) : null;
+                if (!row.next()) {
+                    return null;
+                }
+                ticks.learn(sentAt, row);
+                return Verdict.read(row);
             }
         }
     }
@@ -171,6 +189,10 @@ public final class LeaseStore implements LockStore {
             @Nullable String holder,
             @Nullable Duration left,
             boolean ours) {
+
+        boolean is(DenialReason reason) {
+            return answer.equals(reason.name());
+        }
 
         static Verdict read(ResultSet row) throws SQLException {
             return new Verdict(
@@ -322,6 +344,7 @@ public final class LeaseStore implements LockStore {
             statement.setString(6, release.completed());
             statement.setString(7, release.outcome().name());
             statement.setString(8, release.error());
+            statement.setInt(9, WakeUps.waitKey(release.key()));
             try (ResultSet row = statement.executeQuery()) {
                 return row.next();
             }
@@ -424,7 +447,7 @@ public final class LeaseStore implements LockStore {
     // ---- operators and housekeeping
 
     @Override
-    public boolean forceRelease(String name, boolean now) {
+    public boolean forceRelease(String name, long key, boolean now) {
         return run(
                 "Lock '" + name + "' could not be released by force",
                 Lane.WORK,
@@ -434,7 +457,10 @@ public final class LeaseStore implements LockStore {
                         statement.setBoolean(1, now);
                         statement.setString(2, identity.namespace());
                         statement.setString(3, name);
-                        return statement.executeUpdate() == 1;
+                        statement.setInt(4, WakeUps.waitKey(key));
+                        try (ResultSet row = statement.executeQuery()) {
+                            return row.next();
+                        }
                     }
                 }));
     }

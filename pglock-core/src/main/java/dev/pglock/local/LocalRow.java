@@ -5,8 +5,10 @@ import dev.pglock.LastRun;
 import dev.pglock.LockInfo;
 import dev.pglock.LockState;
 import dev.pglock.LockStrategy;
+import dev.pglock.store.TickGuard;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -35,6 +37,9 @@ final class LocalRow {
     @Nullable
     LastRun lastRun;
 
+    /** The last tick by trigger. */
+    final Map<String, Instant> ticks = new HashMap<>();
+
     final Map<String, CompletedVersion> completed = new LinkedHashMap<>();
 
     boolean isLive(Instant now) {
@@ -43,6 +48,12 @@ final class LocalRow {
 
     boolean isOnHold(Instant now) {
         return holdUntil != null && holdUntil.isAfter(now);
+    }
+
+    /** What a tick is compared with. */
+    @Nullable
+    Instant remembered(TickGuard tick) {
+        return tick.trigger() != null ? ticks.get(tick.trigger()) : lastRun == null ? null : lastRun.finishedAt();
     }
 
     boolean belongsTo(UUID asker, long askedFence) {

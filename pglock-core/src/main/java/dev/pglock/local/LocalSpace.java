@@ -1,8 +1,11 @@
 package dev.pglock.local;
 
+import dev.pglock.store.WakeUps;
 import java.time.Instant;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
 
@@ -16,6 +19,7 @@ public final class LocalSpace {
     private final Map<Key, LocalRow> rows = new HashMap<>();
     private final long originNanos = System.nanoTime();
     private final Instant origin = Instant.now();
+    private final Map<Integer, Set<WakeUps.Waiter>> waiters = new ConcurrentHashMap<>();
     private long lastFence;
 
     /** Creates an empty space. */
@@ -23,6 +27,49 @@ public final class LocalSpace {
 
     /** A row's place. */
     record Key(String namespace, String name) {}
+
+    /**
+     * Wakes whoever waits for a lock of this space as soon as it is released.
+     *
+     * @return to be shared by the registries on it
+     */
+    public WakeUps wakeUps() {
+        return new WakeUps() {
+            @Override
+            public boolean areOn() {
+                return true;
+            }
+
+            @Override
+            public Watch watch(long key, Waiter waiter) {
+                int waitKey = WakeUps.waitKey(key);
+                waiters.compute(waitKey, (same, all) -> {
+                    Set<Waiter> joined = all == null ? ConcurrentHashMap.newKeySet() : all;
+                    joined.add(waiter);
+                    return joined;
+                });
+                waiter.watched();
+                return () -> leave(waitKey, waiter);
+            }
+
+            @Override
+            public void close() {
+                // Others may go on.
+            }
+        };
+    }
+
+    private void leave(int waitKey, WakeUps.Waiter waiter) {
+        waiters.computeIfPresent(waitKey, (key, all) -> {
+            boolean ignored = all.remove(waiter);
+            return all.isEmpty() ? null : all;
+        });
+    }
+
+    /** Not to be called inside {@link #atomically}. */
+    void tell(long key) {
+        waiters.getOrDefault(WakeUps.waitKey(key), Set.of()).forEach(WakeUps.Waiter::released);
+    }
 
     /** Does the work while nobody else sees the rows: the transaction of this store. */
     <T> T atomically(Function<Map<Key, LocalRow>, T> work) {

@@ -12,7 +12,9 @@ import dev.pglock.store.LockStore;
 import dev.pglock.store.Release;
 import dev.pglock.store.Renewal;
 import dev.pglock.store.RenewalAnswer;
+import dev.pglock.store.ServerClock;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.store.TickGuard;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Comparator;
@@ -27,6 +29,7 @@ public final class LocalStore implements LockStore {
 
     private final StoreIdentity identity;
     private final LocalSpace space;
+    private final ServerClock clock = new ServerClock();
 
     /**
      * Creates the store of one replica.
@@ -48,12 +51,15 @@ public final class LocalStore implements LockStore {
     public ClaimAnswer claim(Claim claim) {
         return space.<ClaimAnswer>atomically(rows -> {
             LocalRow row = rows.computeIfAbsent(key(claim.name()), key -> new LocalRow());
-            return claim(claim, row, space.now());
+            long asked = System.nanoTime();
+            Instant now = space.now();
+            clock.learn(asked, now, System.nanoTime());
+            return claim(claim, TickGuard.of(claim.tick(), clock), row, now);
         });
     }
 
-    private ClaimAnswer claim(Claim claim, LocalRow row, Instant now) {
-        Denial denial = denial(claim, row, now);
+    private ClaimAnswer claim(Claim claim, TickGuard tick, LocalRow row, Instant now) {
+        Denial denial = denial(claim, tick, row, now);
         if (denial != null) {
             return new ClaimAnswer.Denied(denial);
         }
@@ -64,11 +70,14 @@ public final class LocalStore implements LockStore {
         row.expiresAt = now.plus(claim.lease());
         row.holdUntil = null;
         row.data = claim.data();
+        if (tick.trigger() != null) {
+            row.ticks.put(tick.trigger(), tick.granted(row.ticks.get(tick.trigger()), now));
+        }
         return new ClaimAnswer.Granted(row.fence, row.acquiredAt, row.expiresAt);
     }
 
     /** A row that bears our own name is in nobody's way: the engine has decided that this process does not hold it. */
-    private @Nullable Denial denial(Claim claim, LocalRow row, Instant now) {
+    private @Nullable Denial denial(Claim claim, TickGuard tick, LocalRow row, Instant now) {
         if (row.isLive(now) && !identity.holder().equals(row.holder)) {
             Duration left = Duration.between(now, row.expiresAt);
             return new Denial(claim.name(), DenialReason.HELD, row.holderLabel, row.fence, left);
@@ -79,6 +88,9 @@ public final class LocalStore implements LockStore {
         }
         if (claim.version() != null && row.completed.containsKey(claim.version())) {
             return Denial.of(claim.name(), DenialReason.DONE);
+        }
+        if (tick.isDone(row.remembered(tick), now)) {
+            return Denial.of(claim.name(), DenialReason.TICK_DONE);
         }
         return null;
     }
@@ -108,7 +120,7 @@ public final class LocalStore implements LockStore {
 
     @Override
     public boolean release(Release release) {
-        return space.atomically(rows -> {
+        boolean released = space.atomically(rows -> {
             Instant now = space.now();
             LocalRow row = rows.get(key(release.name()));
             if (row == null || !row.belongsTo(identity.holder(), release.fence())) {
@@ -124,6 +136,8 @@ public final class LocalStore implements LockStore {
             }
             return true;
         });
+        space.tell(release.key());
+        return released;
     }
 
     @Override
@@ -142,8 +156,8 @@ public final class LocalStore implements LockStore {
     }
 
     @Override
-    public boolean forceRelease(String name, boolean now) {
-        return space.atomically(rows -> {
+    public boolean forceRelease(String name, long key, boolean now) {
+        boolean released = space.atomically(rows -> {
             LocalRow row = rows.get(key(name));
             if (row == null || !row.isLive(space.now())) {
                 return false;
@@ -153,6 +167,8 @@ public final class LocalStore implements LockStore {
             row.holdUntil = now ? null : row.expiresAt;
             return true;
         });
+        space.tell(key);
+        return released;
     }
 
     @Override

@@ -91,10 +91,11 @@ public interface LockStore extends AutoCloseable {
      * has ended.
      *
      * @param name the lock's name
+     * @param key the name's advisory key
      * @param now skip that wait
      * @return true if a tenure was ended
      */
-    boolean forceRelease(String name, boolean now);
+    boolean forceRelease(String name, long key, boolean now);
 
     /**
      * Tries to take a lock that lasts until the end of somebody else's transaction. Where it is denied, the transaction is

@@ -8,6 +8,7 @@ import dev.pglock.DenialReason;
 import dev.pglock.LockHandle;
 import dev.pglock.LockRequest;
 import dev.pglock.RunOutcome;
+import dev.pglock.Tick;
 import dev.pglock.engine.LockEngine;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
@@ -22,6 +23,7 @@ import dev.pglock.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.Statement;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
@@ -89,6 +91,19 @@ class AdvisoryCostTests {
             assertRoundTrips(1, () -> a.release(release(name, lock[0])));
         }
         assertThat(database.number("SELECT count(*) FROM pglock_lease")).isZero();
+    }
+
+    /** Only the first fire time that a replica ever asks with needs to know the server's time, once. */
+    @Test
+    void aTickIsRememberedInTheMessageOfTheClaim() {
+        for (int i = 0; i < 12; i++) {
+            Tick tick = new Tick.Moment("own", Instant.now());
+            Claim claim = new Claim("known", KeyDerivation.SHA256.key(NAMESPACE, "known"), LONG, null, null, tick);
+            ClaimAnswer.Granted[] lock = new ClaimAnswer.Granted[1];
+            assertRoundTrips(1, () -> lock[0] = (ClaimAnswer.Granted) a.claim(claim));
+            assertRoundTrips(1, () -> a.release(release("known", lock[0])));
+            assertRoundTrips(1, () -> assertThat(a.claim(claim)).isInstanceOf(ClaimAnswer.Denied.class));
+        }
     }
 
     @Test

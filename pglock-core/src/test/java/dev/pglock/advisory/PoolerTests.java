@@ -172,7 +172,8 @@ class PoolerTests {
             LockSession session = new LockSession(swapped, -1, LONG);
 
             assertThatExceptionOfType(UnsupportedDatabaseException.class)
-                    .isThrownBy(() -> new Claims(identity, settings, sql, rows, holders).on(session, claim("name")))
+                    .isThrownBy(() -> new Claims(identity, KeyDerivation.SHA256, settings, sql, rows, holders)
+                            .on(session, claim("name")))
                     .withMessageContaining("pglock.strategy=lease");
 
             assertThat(session.hasEnded()).isTrue();

@@ -23,6 +23,7 @@ final class FaultyStore implements LockStore {
     final AtomicInteger claims = new AtomicInteger();
     final AtomicInteger renewStatements = new AtomicInteger();
     final AtomicInteger closed = new AtomicInteger();
+    volatile Runnable afterDenial = () -> {};
     volatile boolean failClaims;
     volatile boolean failRenewals;
     volatile boolean failReleases;
@@ -47,7 +48,11 @@ final class FaultyStore implements LockStore {
     public ClaimAnswer claim(Claim claim) {
         claims.incrementAndGet();
         failIf(failClaims);
-        return delegate.claim(claim);
+        ClaimAnswer answer = delegate.claim(claim);
+        if (answer instanceof ClaimAnswer.Denied) {
+            afterDenial.run();
+        }
+        return answer;
     }
 
     @Override
@@ -82,8 +87,8 @@ final class FaultyStore implements LockStore {
     }
 
     @Override
-    public boolean forceRelease(String name, boolean now) {
-        return delegate.forceRelease(name, now);
+    public boolean forceRelease(String name, long key, boolean now) {
+        return delegate.forceRelease(name, key, now);
     }
 
     @Override

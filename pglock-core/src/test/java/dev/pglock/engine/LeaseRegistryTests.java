@@ -1,8 +1,10 @@
 package dev.pglock.engine;
 
+import dev.pglock.jdbc.NotifiedWakeUps;
 import dev.pglock.lease.LeaseStores;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.store.WakeUps;
 import java.time.Duration;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -24,5 +26,10 @@ class LeaseRegistryTests extends RowRegistryContract {
     @Override
     LockStore newStore(StoreIdentity identity, Duration lease) {
         return stores.store(identity);
+    }
+
+    @Override
+    WakeUps newWakeUps(String label) {
+        return new NotifiedWakeUps(stores.sessions(label));
     }
 }

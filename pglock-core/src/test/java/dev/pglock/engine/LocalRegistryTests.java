@@ -4,6 +4,7 @@ import dev.pglock.local.LocalSpace;
 import dev.pglock.local.LocalStore;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.store.WakeUps;
 import java.time.Duration;
 
 class LocalRegistryTests extends RowRegistryContract {
@@ -13,5 +14,10 @@ class LocalRegistryTests extends RowRegistryContract {
     @Override
     LockStore newStore(StoreIdentity identity, Duration lease) {
         return new LocalStore(identity, space);
+    }
+
+    @Override
+    WakeUps newWakeUps(String label) {
+        return space.wakeUps();
     }
 }

@@ -24,6 +24,7 @@ import dev.pglock.OnLost;
 import dev.pglock.RunOutcome;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.store.WakeUps;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -65,6 +66,9 @@ abstract class LockRegistryContract {
     /** Another replica's store over the same storage. */
     abstract LockStore newStore(StoreIdentity identity, Duration lease);
 
+    /** What wakes another replica's waiters. */
+    abstract WakeUps newWakeUps(String label);
+
     @BeforeEach
     void startTwoReplicas() {
         storeA = new FaultyStore(newStore(StoreIdentity.random(namespace, "A"), LEASE));
@@ -76,6 +80,7 @@ abstract class LockRegistryContract {
         LockEngine engine = LockEngine.builder(EngineSettings.defaults(namespace, label, store.strategy())
                         .withLease(LEASE, HEARTBEAT))
                 .store(store)
+                .wakeUps(newWakeUps(label))
                 .listener(new Recorder(label))
                 .build();
         engines.add(engine);

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.pglock.DenialReason;
+import dev.pglock.Tick;
+import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.LockStore.Caller;
 import dev.pglock.store.Renewal;
@@ -13,7 +15,9 @@ import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
 import java.sql.Connection;
+import java.time.Clock;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.LongStream;
@@ -24,6 +28,8 @@ import org.junit.jupiter.api.Test;
 /** What a lock costs, counted on the wire and in the server. */
 class LeaseCostTests {
 
+    private static final Instant START = Instant.now().minusSeconds(900);
+
     private final LeaseStores stores = LeaseStores.withTable();
     private final TestDatabase database = stores.database();
     private final TcpProxy wire = TcpProxy.to(database.server());
@@ -31,7 +37,7 @@ class LeaseCostTests {
 
     @BeforeEach
     void openTheConnection() {
-        a.release(LeaseStores.release("known", granted(a, "known")));
+        a.release(LeaseStores.release("known", granted(a.claim(LeaseStores.claim("known", tick(-1))))));
     }
 
     @AfterEach
@@ -115,6 +121,48 @@ class LeaseCostTests {
     private static String row(Connection direct) throws Exception {
         return TestDatabase.text(
                 direct, "SELECT ctid || ' ' || xmin || ' ' || xmax FROM pglock_lease WHERE name = 'known'");
+    }
+
+    /** Only the first fire time that a replica ever asks with needs to know the server's time, once. */
+    @Test
+    void aTickIsRememberedWithTheGrantAndDeniedByReadingOnly() throws Exception {
+        for (int i = 0; i < 12; i++) {
+            Claim claim = LeaseStores.claim("known", tick(i));
+            ClaimAnswer.Granted[] lock = new ClaimAnswer.Granted[1];
+            assertRoundTrips(1, () -> lock[0] = granted(a.claim(claim)));
+            assertRoundTrips(1, () -> a.release(LeaseStores.release("known", lock[0])));
+        }
+        try (Connection direct = database.direct()) {
+            await().pollInterval(Duration.ofMillis(1)).untilAsserted(() -> {
+                String before = written(direct);
+                for (int i = 0; i < 200; i++) {
+                    assertThat(a.claim(LeaseStores.claim("known", tick(11)))).isInstanceOf(ClaimAnswer.Denied.class);
+                }
+                assertThat(written(direct)).isEqualTo(before);
+            });
+        }
+    }
+
+    /** Releases come and go, and each may have triggers of its own. */
+    @Test
+    void aRowRemembersNoMoreTriggersThanAreLikelyToBeAskedFor() {
+        for (int i = 0; i < 30; i++) {
+            Claim claim = LeaseStores.claim("known", new Tick.Rate("every " + i, Duration.ofMinutes(1)));
+            a.release(LeaseStores.release("known", granted(a.claim(claim))));
+        }
+        assertThat(database.number("SELECT count(*) FROM pglock_lease, jsonb_object_keys(ticks)"))
+                .isEqualTo(16);
+        assertThat(database.number("SELECT count(*) FROM pglock_lease WHERE ticks ->> 'every 29' IS NOT NULL"
+                        + " AND ticks ->> 'every 14' IS NOT NULL"))
+                .isEqualTo(1);
+    }
+
+    private static Tick tick(int which) {
+        Instant due = START.plusSeconds(60L * which);
+        return new Tick.Calendar("every minute", due, Clock.systemUTC(), after -> {
+            long passed = Math.floorDiv(Duration.between(START, after).toNanos(), 60_000_000_000L);
+            return START.plusSeconds(60 * (passed + 1));
+        });
     }
 
     @Test

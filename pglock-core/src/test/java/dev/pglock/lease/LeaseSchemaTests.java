@@ -210,7 +210,7 @@ class LeaseSchemaTests {
                 .hasSize(1);
         assertThat(store.release(LeaseStores.release("name", lock))).isTrue();
         assertThat(store.findAll()).hasSize(1);
-        assertThat(store.forceRelease("name", true)).isFalse();
+        assertThat(store.forceRelease("name", LeaseStores.key("name"), true)).isFalse();
         assertThat(database.number("SELECT count(*) FROM " + table.sql())).isEqualTo(1);
     }
 

@@ -2,6 +2,7 @@ package dev.pglock.lease;
 
 import dev.pglock.Denial;
 import dev.pglock.RunOutcome;
+import dev.pglock.Tick;
 import dev.pglock.jdbc.ConnectionSpec;
 import dev.pglock.jdbc.JdbcTimeouts;
 import dev.pglock.jdbc.OwnConnections;
@@ -74,10 +75,17 @@ public final class LeaseStores implements AutoCloseable {
     }
 
     OwnConnections connections(String label, Supplier<ConnectionSpec> specs, int size) {
-        SessionSettings settings = SessionSettings.of(NAMESPACE, label, JdbcTimeouts.of(LEASE));
-        OwnConnections connections = new OwnConnections(new SessionFactory(specs, settings), size);
+        OwnConnections connections = new OwnConnections(sessions(label, specs), size);
         open.add(connections);
         return connections;
+    }
+
+    public SessionFactory sessions(String label) {
+        return sessions(label, spec(database.url()));
+    }
+
+    private static SessionFactory sessions(String label, Supplier<ConnectionSpec> specs) {
+        return new SessionFactory(specs, SessionSettings.of(NAMESPACE, label, JdbcTimeouts.of(LEASE)));
     }
 
     Supplier<ConnectionSpec> spec(String url) {
@@ -100,6 +108,10 @@ public final class LeaseStores implements AutoCloseable {
 
     static Claim claim(String name, Duration lease) {
         return new Claim(name, key(name), lease, null, null);
+    }
+
+    static Claim claim(String name, Tick tick) {
+        return new Claim(name, key(name), LEASE, null, null, tick);
     }
 
     static long key(String name) {

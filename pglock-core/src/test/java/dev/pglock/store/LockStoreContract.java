@@ -287,7 +287,7 @@ public abstract class LockStoreContract {
     void aForcedReleaseAtOnceLetsOthersInAtOnce() {
         ClaimAnswer.Granted granted = granted(a, "job");
 
-        assertThat(b.forceRelease("job", true)).isTrue();
+        assertThat(b.forceRelease("job", key("job"), true)).isTrue();
 
         ClaimAnswer.Granted next = granted(b, "job");
         assertThat(next.fence()).isGreaterThan(granted.fence());
@@ -298,10 +298,10 @@ public abstract class LockStoreContract {
 
     @Test
     void whatNobodyHoldsCannotBeForced() {
-        assertThat(a.forceRelease("never seen", true)).isFalse();
+        assertThat(a.forceRelease("never seen", key("never seen"), true)).isFalse();
 
         release(a, "job", granted(a, "job"));
-        assertThat(a.forceRelease("job", false)).isFalse();
+        assertThat(a.forceRelease("job", key("job"), false)).isFalse();
     }
 
     @Test

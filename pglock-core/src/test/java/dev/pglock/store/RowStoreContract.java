@@ -154,7 +154,7 @@ public abstract class RowStoreContract extends LockStoreContract {
     void aForcedReleaseKeepsOthersOutUntilTheHoldersTrustHasEnded() {
         ClaimAnswer.Granted granted = granted(a, claim("job", Duration.ofMillis(600)));
 
-        assertThat(b.forceRelease("job", false)).isTrue();
+        assertThat(b.forceRelease("job", key("job"), false)).isTrue();
 
         assertThat(denied(b, "job").reason()).isEqualTo(DenialReason.HOLD);
         assertThat(renew(a, "job", granted, LEASE).result()).isEqualTo(Result.LOST);
@@ -169,6 +169,6 @@ public abstract class RowStoreContract extends LockStoreContract {
         granted(a, claim("job", SHORT));
         awaitState("job", LockState.EXPIRED);
 
-        assertThat(a.forceRelease("job", false)).isFalse();
+        assertThat(a.forceRelease("job", key("job"), false)).isFalse();
     }
 }

@@ -4,7 +4,6 @@ import dev.pglock.annotation.EveryReplica;
 import dev.pglock.annotation.RunOnce;
 import dev.pglock.annotation.Singleton;
 import java.lang.reflect.Method;
-import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.scheduling.annotation.Scheduled;
@@ -40,9 +39,8 @@ record LockAnnotations(
         }
         RunOnce runOnce = AnnotatedElementUtils.findMergedAnnotation(method, RunOnce.class);
         Singleton singleton = AnnotatedElementUtils.findMergedAnnotation(method, Singleton.class);
-        Set<Scheduled> scheduled =
-                AnnotatedElementUtils.getMergedRepeatableAnnotations(method, Scheduled.class, Schedules.class);
-        if (runOnce == null && singleton == null && scheduled.isEmpty()) {
+        boolean scheduled = isScheduled(method);
+        if (runOnce == null && singleton == null && !scheduled) {
             return null;
         }
         return new LockAnnotations(
@@ -50,7 +48,12 @@ record LockAnnotations(
                 singleton,
                 AnnotatedElementUtils.hasAnnotation(method, EveryReplica.class),
                 AnnotatedElementUtils.hasAnnotation(type, EveryReplica.class),
-                !scheduled.isEmpty());
+                scheduled);
+    }
+
+    static boolean isScheduled(Method method) {
+        return !AnnotatedElementUtils.getMergedRepeatableAnnotations(method, Scheduled.class, Schedules.class)
+                .isEmpty();
     }
 
     /** Whether the method is locked for being scheduled, and for nothing else. */

@@ -9,6 +9,7 @@ import dev.pglock.LockNotAcquiredException;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
 import dev.pglock.LockStorageException;
+import dev.pglock.Tick;
 import dev.pglock.annotation.IfHeld;
 import java.util.function.Supplier;
 import org.aopalliance.intercept.MethodInterceptor;
@@ -16,6 +17,7 @@ import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.springframework.aop.ProxyMethodInvocation;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.expression.EvaluationContext;
 import org.springframework.expression.Expression;
@@ -49,48 +51,67 @@ final class LockInterceptor implements MethodInterceptor {
         if (spec == null) {
             return invocation.proceed();
         }
-        boolean tick = ticks.isTickOf(spec);
-        if (!isMet(spec.condition(), spec, invocation)) {
+        return spec.result().isPublisher()
+                ? ReactiveCalls.locked(
+                        spec.result(),
+                        (ProxyMethodInvocation) invocation,
+                        spec.ifHeld() == IfHeld.WAIT,
+                        () -> onSubscribe(spec))
+                : call(spec, ticks.of(spec), LockedBody.of(invocation, spec.result()));
+    }
+
+    /** A scheduled publisher is assembled once, at start-up: each of its subscriptions is a tick, and asks here for it. */
+    private ReactiveCalls.Call onSubscribe(LockSpec spec) {
+        Firing firing = ticks.of(spec);
+        return body -> call(spec, firing, body);
+    }
+
+    private @Nullable Object call(LockSpec spec, @Nullable Firing firing, LockedBody body) throws Throwable {
+        if (!isMet(spec.condition(), spec, body.invocation())) {
             log.debug("{} is not run here: its condition is false", spec.describe());
             return spec.skippedValue();
         }
-        String name = spec.name().evaluate(() -> context(spec, invocation));
+        String name = spec.name().evaluate(() -> context(spec, body.invocation()));
         return switch (settings.get().mode(name)) {
-            case EVERY_REPLICA -> invocation.proceed();
-            case PAUSED -> denied(spec, Denial.of(name, DenialReason.PAUSED), tick);
-            case LOCKED -> runLocked(spec, name, tick, invocation);
+            case EVERY_REPLICA -> body.run();
+            case PAUSED -> denied(spec, Denial.of(name, DenialReason.PAUSED), firing != null);
+            case LOCKED -> runLocked(spec, name, firing, body);
         };
     }
 
-    private @Nullable Object runLocked(LockSpec spec, String name, boolean tick, MethodInvocation invocation)
+    private @Nullable Object runLocked(LockSpec spec, String name, @Nullable Firing firing, LockedBody body)
             throws Throwable {
         LockHandle outer = LockContext.find(name);
         if (outer != null && registry.get().owns(outer)) {
-            return runUnderOuter(spec, outer, invocation);
+            return runUnderOuter(spec, outer, body);
         }
         LockRequest request = spec.terms().request(name);
         if (spec.ifHeld() == IfHeld.WAIT) {
-            return runWhenGranted(spec, request, invocation);
+            return runWhenGranted(spec, request, body);
         }
         LockAttempt attempt;
         try {
-            attempt = registry.get().attempt(request);
+            Tick tick = firing == null || !settings.get().oncePerTick() ? null : firing.tick(spec);
+            attempt = registry.get().attempt(request, tick);
         } catch (LockStorageException e) {
-            if (!tick) {
+            if (firing == null) {
                 throw e;
             }
             // The registry has said once that the database is away; the scheduler has nothing to add at every tick.
             log.debug("The tick of {} is skipped: the database could not be asked for its lock", spec.describe(), e);
             return spec.skippedValue();
         }
-        return attempt instanceof LockAttempt.Granted granted
-                ? runUnder(granted.lock(), invocation)
-                : denied(spec, ((LockAttempt.Denied) attempt).denial(), tick);
+        if (attempt instanceof LockAttempt.Granted granted) {
+            if (firing != null) {
+                firing.granted();
+            }
+            return body.runUnder(granted.lock());
+        }
+        return denied(spec, ((LockAttempt.Denied) attempt).denial(), firing != null);
     }
 
     /** The same lock again on the same thread: the outer call's tenure covers this one, but it can remember no version. */
-    private static @Nullable Object runUnderOuter(LockSpec spec, LockHandle outer, MethodInvocation invocation)
-            throws Throwable {
+    private static @Nullable Object runUnderOuter(LockSpec spec, LockHandle outer, LockedBody body) throws Throwable {
         if (spec.terms().version() != null) {
             throw new IllegalStateException(spec.describe() + " has a version and is called under its own lock '"
                     + outer.name()
@@ -98,11 +119,10 @@ final class LockInterceptor implements MethodInterceptor {
                     + "lock, or give it a name of its own");
         }
         outer.ensureHeld();
-        return invocation.proceed();
+        return body.run();
     }
 
-    private @Nullable Object runWhenGranted(LockSpec spec, LockRequest request, MethodInvocation invocation)
-            throws Throwable {
+    private @Nullable Object runWhenGranted(LockSpec spec, LockRequest request, LockedBody body) throws Throwable {
         LockHandle lock;
         try {
             lock = registry.get().acquire(request);
@@ -116,13 +136,7 @@ final class LockInterceptor implements MethodInterceptor {
             }
             throw e;
         }
-        return runUnder(lock, invocation);
-    }
-
-    /** {@code execute} allows a null result; NullAway does not see that bound in a class file on JDK 17. */
-    @SuppressWarnings("NullAway")
-    private static @Nullable Object runUnder(LockHandle lock, MethodInvocation invocation) throws Throwable {
-        return lock.<Object, Throwable>execute(invocation::proceed);
+        return body.runUnder(lock);
     }
 
     /**

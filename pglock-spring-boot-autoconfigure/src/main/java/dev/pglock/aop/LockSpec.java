@@ -21,7 +21,7 @@ import org.springframework.expression.Expression;
  * @param terms how the lock is asked for
  * @param ifHeld what a call does that does not get it; only for {@link Kind#RUN_ONCE}
  * @param condition null: always
- * @param skipped what a skipped call returns
+ * @param result what a call returns, and a skipped one
  * @param ticks how a scheduled task that calls this method describes itself; empty if it is not scheduled
  * @param async whether calls are handed to another thread before they get here
  */
@@ -34,7 +34,7 @@ record LockSpec(
         Terms terms,
         IfHeld ifHeld,
         @Nullable Expression condition,
-        SkippedResult skipped,
+        ResultKind result,
         Set<String> ticks,
         boolean async) {
 
@@ -76,7 +76,7 @@ record LockSpec(
 
     @Nullable
     Object skippedValue() {
-        return skipped.value(method.getReturnType());
+        return result.skipped(method.getReturnType());
     }
 
     String describe() {

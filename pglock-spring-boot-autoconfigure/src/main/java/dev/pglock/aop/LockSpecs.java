@@ -218,16 +218,9 @@ final class LockSpecs {
                 IfHeld ifHeld,
                 String condition,
                 boolean mayBeSkipped) {
-            SkippedResult skipped = SkippedResult.of(method);
-            if (skipped == SkippedResult.DEFERRED) {
-                throw invalid(
-                        "its result comes later (" + method.getReturnType().getSimpleName()
-                                + "): the lock would be given back before the work has ended",
-                        "Let the method wait for the result and return it, or take the lock with LockRegistry where "
-                                + "the work is done"
-                                + (found.scheduled() ? ", or opt out with @EveryReplica." : "."));
-            }
-            if (skipped == SkippedResult.NONE && mayBeSkipped && !found.scheduled()) {
+            ResultKind result = ResultKind.of(method, type, isAsync());
+            refuseWhatHasNoEnd(result);
+            if (result == ResultKind.PRIMITIVE && mayBeSkipped && !found.scheduled()) {
                 throw invalid(
                         "it returns the primitive '" + method.getReturnType()
                                 + "', which cannot say that the call was skipped",
@@ -242,9 +235,41 @@ final class LockSpecs {
                     terms,
                     ifHeld,
                     condition.isEmpty() ? null : attribute("condition", condition, this::condition),
-                    skipped,
+                    result,
                     found.scheduled() ? ticks() : Set.of(),
                     isAsync());
+        }
+
+        /** The lock must not be given back before the work has ended, so its end must be known. */
+        private void refuseWhatHasNoEnd(ResultKind result) {
+            String type = method.getReturnType().getName();
+            switch (result) {
+                case UNOBSERVABLE ->
+                    throw invalid(
+                            "it returns a " + type
+                                    + ", whose end nobody is told of: its lock could not be kept until then",
+                            "Return a CompletableFuture, or wait for the result in the method.");
+                case FOREIGN ->
+                    throw invalid(
+                            "it returns a " + type
+                                    + ", whose work begins after the call: its lock could not be kept for it",
+                            "Return a Mono or a Flux of Reactor, a CompletableFuture, or wait for the result in the "
+                                    + "method." + everyReplica());
+                case SUSPEND ->
+                    throw invalid(
+                            "it is a suspend function, which may return before its work has ended: its lock could not be "
+                                    + "kept for it",
+                            "Let an ordinary function call it with runBlocking, or return a Mono (mono { … } of "
+                                    + "kotlinx-coroutines-reactor) or a CompletableFuture (future { … })."
+                                    + everyReplica());
+                default -> {
+                    // its end is known
+                }
+            }
+        }
+
+        private String everyReplica() {
+            return found.scheduled() ? " If every replica is to run it, annotate it with @EveryReplica." : "";
         }
 
         private Expression condition(String text) {

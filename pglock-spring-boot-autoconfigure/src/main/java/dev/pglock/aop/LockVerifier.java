@@ -4,6 +4,7 @@ import dev.pglock.LockRequest;
 import dev.pglock.annotation.RunOnce;
 import java.lang.annotation.Annotation;
 import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -104,6 +105,11 @@ public final class LockVerifier {
             return null;
         }
         Class<?> type = AutoProxyUtils.determineTargetClass(beans, beanName);
+        if (type != null && Proxy.isProxyClass(type)) {
+            // What the auto-proxy creator took for the target was somebody else's proxy.
+            Object bean = beans.containsSingleton(beanName) ? beans.getSingleton(beanName) : null;
+            type = bean == null ? null : AopProxyUtils.ultimateTargetClass(bean);
+        }
         return type == null ? null : ClassUtils.getUserClass(type);
     }
 

@@ -2,11 +2,13 @@ package dev.pglock.aop;
 
 import java.lang.reflect.Method;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import org.springframework.aop.framework.Advised;
 import org.springframework.aop.framework.AopProxyUtils;
 import org.springframework.aop.support.AopUtils;
-import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.beans.factory.config.SmartInstantiationAwareBeanPostProcessor;
 import org.springframework.util.ClassUtils;
 
 /**
@@ -14,12 +16,15 @@ import org.springframework.util.ClassUtils;
  * included, and before the one that schedules methods: what it sees is what the scheduler would call. A raw object here
  * (handed out early by a circular reference, say) would run its methods unlocked.
  */
-final class LockedBeanPostProcessor implements BeanPostProcessor {
+final class LockedBeanPostProcessor implements SmartInstantiationAwareBeanPostProcessor {
 
     private final LockSpecs specs;
     private final AutoConfiguredBeans autoConfigured;
     private final MethodShapes shapes;
     private final Supplier<LockVerifier> verifier;
+
+    /** Beans whose proxy was handed out before they were initialized. */
+    private final Set<String> early = ConcurrentHashMap.newKeySet();
 
     LockedBeanPostProcessor(
             LockSpecs specs, AutoConfiguredBeans autoConfigured, MethodShapes shapes, Supplier<LockVerifier> verifier) {
@@ -30,6 +35,14 @@ final class LockedBeanPostProcessor implements BeanPostProcessor {
     }
 
     @Override
+    public Object getEarlyBeanReference(Object bean, String beanName) {
+        if (isAdvised(bean)) {
+            early.add(beanName);
+        }
+        return bean;
+    }
+
+    @Override
     public Object postProcessBeforeInitialization(Object bean, String beanName) {
         forEachLockedMethod(bean, beanName, (type, method) -> shapes.check(type, method));
         return bean;
@@ -37,7 +50,13 @@ final class LockedBeanPostProcessor implements BeanPostProcessor {
 
     @Override
     public Object postProcessAfterInitialization(Object bean, String beanName) {
+        boolean proxiedEarly = early.remove(beanName);
         forEachLockedMethod(bean, beanName, (type, method) -> {
+            if (proxiedEarly && !LockAnnotations.isScheduled(method)) {
+                // Everybody gets that proxy, except who schedules: he takes what he sees now.
+                return;
+            }
+            AsyncOrder.putOutside(bean, type, method);
             if (!isAdvised(bean)) {
                 throw MethodShapes.cannot(
                         type,

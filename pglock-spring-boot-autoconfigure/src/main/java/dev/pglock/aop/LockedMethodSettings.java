@@ -12,6 +12,7 @@ import org.jspecify.annotations.Nullable;
  * @param scheduled which scheduled methods are locked
  * @param packages restricts {@link ScheduledMode#ALL} to classes in these packages and below; empty: all
  * @param everyReplica names ({@code LocalCache.refresh}) of scheduled methods that run on every replica
+ * @param oncePerTick whether each tick runs once over all replicas; otherwise scheduled methods merely exclude each other
  * @param modes by lock name; a name that is not in it is {@link LockMode#LOCKED}
  * @param verification what happens when a method that should be locked cannot be
  * @param strategy the registry's strategy
@@ -23,6 +24,7 @@ public record LockedMethodSettings(
         ScheduledMode scheduled,
         List<String> packages,
         List<String> everyReplica,
+        boolean oncePerTick,
         Map<String, LockMode> modes,
         Verification verification,
         LockStrategy strategy,

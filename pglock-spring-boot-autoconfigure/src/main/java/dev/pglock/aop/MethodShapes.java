@@ -6,6 +6,7 @@ import java.lang.reflect.Proxy;
 import java.util.Arrays;
 import org.springframework.aop.config.AopConfigUtils;
 import org.springframework.aop.framework.ProxyConfig;
+import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.util.ClassUtils;
 
@@ -54,8 +55,7 @@ final class MethodShapes {
     /** Refuses a method that the bean's JDK proxy does not have. */
     static void checkJdkProxy(Object bean, Class<?> type, Method method) {
         if (Proxy.isProxyClass(bean.getClass())
-                && Arrays.stream(bean.getClass().getInterfaces())
-                        .noneMatch(i -> ClassUtils.hasMethod(i, method.getName(), method.getParameterTypes()))) {
+                && Arrays.stream(bean.getClass().getInterfaces()).noneMatch(i -> isIn(i, type, method))) {
             throw cannot(
                     type,
                     method,
@@ -82,8 +82,14 @@ final class MethodShapes {
     }
 
     private static boolean isInInterface(Class<?> type, Method method) {
-        return ClassUtils.getAllInterfacesForClassAsSet(type).stream()
-                .anyMatch(i -> ClassUtils.hasMethod(i, method.getName(), method.getParameterTypes()));
+        return ClassUtils.getAllInterfacesForClassAsSet(type).stream().anyMatch(i -> isIn(i, type, method));
+    }
+
+    /** By what a call of the interface's method leads to: where the interface is generic, its parameter types are others. */
+    private static boolean isIn(Class<?> i, Class<?> type, Method method) {
+        return Arrays.stream(i.getMethods())
+                .anyMatch(m -> m.getName().equals(method.getName())
+                        && AopUtils.getMostSpecificMethod(m, type).equals(method));
     }
 
     private boolean proxiesClasses() {

@@ -1,19 +1,23 @@
 package dev.pglock.aop;
 
+import dev.pglock.Tick;
 import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.concurrent.ScheduledFuture;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.scheduling.SchedulingAwareRunnable;
 import org.springframework.scheduling.TaskScheduler;
 import org.springframework.scheduling.Trigger;
+import org.springframework.scheduling.support.PeriodicTrigger;
 
-/** The application's scheduler, as it is, except that each firing is known to be one. */
+/** The application's scheduler, as it is, except that each firing is known to be one, and of which tick. */
 final class TickingTaskScheduler implements TaskScheduler {
 
     private final TaskScheduler delegate;
     private final Ticks ticks;
+    private final TriggerNames names = new TriggerNames();
 
     TickingTaskScheduler(TaskScheduler delegate, Ticks ticks) {
         this.delegate = delegate;
@@ -27,46 +31,77 @@ final class TickingTaskScheduler implements TaskScheduler {
 
     @Override
     public @Nullable ScheduledFuture<?> schedule(Runnable task, Trigger trigger) {
-        return delegate.schedule(new Firing(task), trigger);
+        if (trigger instanceof PeriodicTrigger periodic) {
+            return periodic.isFixedRate()
+                    ? names.give(
+                            task,
+                            TriggerNames.rate(periodic.getPeriodDuration()),
+                            name -> delegate.schedule(firing(task, rate(name, periodic.getPeriodDuration())), trigger))
+                    : delegate.schedule(firing(task, delay(periodic.getPeriodDuration())), trigger);
+        }
+        return names.give(task, TriggerNames.of(trigger, getClock()), name -> {
+            TickingTrigger ticking = new TickingTrigger(trigger, name, getClock());
+            return delegate.schedule(new FiringTask(task, ticking::fired), ticking);
+        });
     }
 
     @Override
     public ScheduledFuture<?> schedule(Runnable task, Instant startTime) {
-        return delegate.schedule(new Firing(task), startTime);
+        return delegate.schedule(firing(task, Firing.FireTime.NONE), startTime);
     }
 
     @Override
     public ScheduledFuture<?> scheduleAtFixedRate(Runnable task, Instant startTime, Duration period) {
-        return delegate.scheduleAtFixedRate(new Firing(task), startTime, period);
+        return names.give(
+                task,
+                TriggerNames.rate(period),
+                name -> delegate.scheduleAtFixedRate(firing(task, rate(name, period)), startTime, period));
     }
 
     @Override
     public ScheduledFuture<?> scheduleAtFixedRate(Runnable task, Duration period) {
-        return delegate.scheduleAtFixedRate(new Firing(task), period);
+        return names.give(
+                task,
+                TriggerNames.rate(period),
+                name -> delegate.scheduleAtFixedRate(firing(task, rate(name, period)), period));
     }
 
     @Override
     public ScheduledFuture<?> scheduleWithFixedDelay(Runnable task, Instant startTime, Duration delay) {
-        return delegate.scheduleWithFixedDelay(new Firing(task), startTime, delay);
+        return delegate.scheduleWithFixedDelay(firing(task, delay(delay)), startTime, delay);
     }
 
     @Override
     public ScheduledFuture<?> scheduleWithFixedDelay(Runnable task, Duration delay) {
-        return delegate.scheduleWithFixedDelay(new Firing(task), delay);
+        return delegate.scheduleWithFixedDelay(firing(task, delay(delay)), delay);
+    }
+
+    private static Firing.FireTime rate(String trigger, Duration period) {
+        return method -> new Tick.Rate(TriggerNames.of(trigger, method), period);
+    }
+
+    private static Firing.FireTime delay(Duration delay) {
+        return method -> new Tick.Delay(delay);
+    }
+
+    private Runnable firing(Runnable task, Firing.FireTime always) {
+        return new FiringTask(task, () -> always);
     }
 
     /** Keeps what Spring reads off a task: its qualifier picks the scheduler, its text names it in the endpoint. */
-    private final class Firing implements SchedulingAwareRunnable {
+    private final class FiringTask implements SchedulingAwareRunnable {
 
         private final Runnable task;
+        private final Supplier<Firing.FireTime> fireTimes;
 
-        Firing(Runnable task) {
+        FiringTask(Runnable task, Supplier<Firing.FireTime> fireTimes) {
             this.task = task;
+            this.fireTimes = fireTimes;
         }
 
         @Override
         public void run() {
-            ticks.run(task);
+            ticks.run(task, new Firing(task.toString(), fireTimes.get()));
         }
 
         @Override

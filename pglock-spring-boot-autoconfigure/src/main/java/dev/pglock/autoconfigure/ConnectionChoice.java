@@ -145,7 +145,8 @@ final class ConnectionChoice {
     private static LockConnections borrow(DataSource dataSource, String origin, String why) {
         log.info(
                 "Locks borrow their connections from the {} ({}): while all of its connections are in use, no lock is"
-                        + " taken or renewed, and one that cannot be renewed in time is lost",
+                        + " taken or renewed, and one that cannot be renewed in time is lost. A release wakes nobody on another"
+                        + " replica: whoever waits there polls, once a second in the end",
                 origin,
                 why);
         return new LockConnections.Borrowed(plain(dataSource), origin);

@@ -64,7 +64,7 @@ public final class PgLockAutoConfiguration {
         KeyDerivation keys = keyDerivation.getIfAvailable(settings::keys);
         LockEngine.Builder registry =
                 LockEngine.builder(settings.engine()).keys(keys).overrides(ConfiguredRequests.of(settings));
-        new Stores(settings, connections, keys).create().forEach(registry::store);
+        new Stores(settings, connections, keys).addTo(registry);
         listeners.orderedStream().forEach(registry::listener);
         return registry.build();
     }

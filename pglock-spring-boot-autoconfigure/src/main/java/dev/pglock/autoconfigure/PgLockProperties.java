@@ -32,6 +32,8 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * @param maxHold How long a body may run at most: after that its heartbeats stop and the lock is lost to it. By default
  *     there is no limit.
  * @param onLost What happens to a running body when its lock is lost.
+ * @param wakeUps Whether a release wakes those who wait on other replicas, for which each of these keeps one more connection
+ *     while it waits. If not, they poll, once a second in the end.
  * @param verification What happens at start-up when a method that should be locked cannot be.
  * @param aspectOrder Order of the lock advisor among other advisors. By default just outside of '@Transactional'.
  * @param scheduled Which scheduled methods are locked.
@@ -52,6 +54,7 @@ public record PgLockProperties(
         @DefaultValue("30s") Duration waitTimeout,
         @Nullable Duration maxHold,
         @DefaultValue("interrupt") OnLost onLost,
+        @DefaultValue("true") boolean wakeUps,
         @DefaultValue("fail") Verification verification,
         @Nullable Integer aspectOrder,
         @DefaultValue Scheduled scheduled,
@@ -69,11 +72,14 @@ public record PgLockProperties(
      *     By default all.
      * @param everyReplica Comma-separated list of scheduled methods that run on every replica, such as
      *     'LocalCache.refresh'.
+     * @param oncePerTick Whether each tick runs once over all replicas; otherwise scheduled methods merely never run at the
+     *     same time.
      */
     public record Scheduled(
             @DefaultValue("all") ScheduledMode mode,
             @DefaultValue List<String> packages,
-            @DefaultValue List<String> everyReplica) {}
+            @DefaultValue List<String> everyReplica,
+            @DefaultValue("true") boolean oncePerTick) {}
 
     /**
      * What concerns the strategy 'lease' only.

@@ -99,6 +99,7 @@ record PgLockSettings(PgLockProperties properties, String namespace, boolean isN
                 properties.scheduled().mode(),
                 properties.scheduled().packages(),
                 properties.scheduled().everyReplica(),
+                properties.scheduled().oncePerTick(),
                 Map.copyOf(modes),
                 properties.verification(),
                 strategy(),

@@ -5,8 +5,10 @@ import dev.pglock.LockStrategy;
 import dev.pglock.advisory.AdvisorySettings;
 import dev.pglock.advisory.AdvisoryStore;
 import dev.pglock.advisory.LockSessions;
+import dev.pglock.engine.LockEngine;
 import dev.pglock.jdbc.ConnectionSource;
 import dev.pglock.jdbc.JdbcTimeouts;
+import dev.pglock.jdbc.NotifiedWakeUps;
 import dev.pglock.jdbc.SessionFactory;
 import dev.pglock.jdbc.SessionSettings;
 import dev.pglock.jdbc.SqlStates;
@@ -22,9 +24,7 @@ import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
 import org.slf4j.Logger;
@@ -45,11 +45,13 @@ final class Stores {
         this.keys = keys;
     }
 
-    /** The registry's own first. Those of the database share their connections and their holder. */
-    List<LockStore> create() {
+    /** Those of the database share their connections and their holder. */
+    void addTo(LockEngine.Builder registry) {
         StoreIdentity identity = StoreIdentity.random(settings.namespace(), settings.label());
         if (settings.isLocal()) {
-            return List.of(new LocalStore(identity, new LocalSpace()));
+            LocalSpace space = new LocalSpace();
+            registry.store(new LocalStore(identity, space)).wakeUps(space.wakeUps());
+            return;
         }
         if (settings.isNamespaceGuessed()) {
             log.warn(
@@ -57,10 +59,10 @@ final class Stores {
                             + " another application that sets neither shares it",
                     settings.namespace());
         }
-        return inDatabase(identity, choice.choose());
+        addFromDatabase(registry, identity, choice.choose());
     }
 
-    private List<LockStore> inDatabase(StoreIdentity identity, LockConnections origin) {
+    private void addFromDatabase(LockEngine.Builder registry, StoreIdentity identity, LockConnections origin) {
         PgLockProperties properties = settings.properties();
         JdbcTimeouts timeouts = JdbcTimeouts.of(shortestLease(properties));
         SessionSettings sessionSettings = SessionSettings.of(settings.namespace(), settings.label(), timeouts);
@@ -69,17 +71,18 @@ final class Stores {
         boolean ready = false;
         try {
             LeaseTable table = leaseTable(connections, origin, timeouts);
-            List<LockStore> stores = new ArrayList<>();
-            stores.add(new LeaseStore(
+            registry.store(new LeaseStore(
                     connections, identity, table, timeouts, properties.lease().retention()));
             SessionFactory sessions = origin.sessions(sessionSettings);
             if (sessions != null) {
-                stores.add(advisory(identity, connections, sessions, table, timeouts, origin));
+                registry.store(advisory(identity, connections, sessions, table, timeouts, origin));
+                if (properties.wakeUps()) {
+                    registry.wakeUps(new NotifiedWakeUps(sessions));
+                }
             } else if (usesAdvisory(properties)) {
                 throw LockDatabaseException.advisoryNeedsOwnSession(origin.origin());
             }
             ready = true;
-            return stores;
         } catch (UnsupportedDatabaseException e) {
             throw LockDatabaseException.unsupported(origin.origin(), e);
         } catch (LockStorageException e) {

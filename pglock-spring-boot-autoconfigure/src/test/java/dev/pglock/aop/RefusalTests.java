@@ -11,8 +11,6 @@ import dev.pglock.annotation.Strategy;
 import dev.pglock.local.LocalSpace;
 import java.util.Map;
 import java.util.Optional;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Future;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -31,11 +29,6 @@ class RefusalTests {
 
     static Stream<Arguments> refused() {
         return Stream.of(
-                Arguments.of(PrivateMethod.class, "private"),
-                Arguments.of(FinalMethod.class, "final"),
-                Arguments.of(StaticMethod.class, "static"),
-                Arguments.of(FinalClass.class, "class is final"),
-                Arguments.of(HiddenMethod.class, "package-private"),
                 Arguments.of(CreatedTooEarly.class, "created before proxies"),
                 Arguments.of(ScheduledSingleton.class, "@EveryReplica"),
                 Arguments.of(ScheduledFail.class, "ifHeld = FAIL"),
@@ -45,11 +38,7 @@ class RefusalTests {
                 Arguments.of(VersionWithoutName.class, "no name"),
                 Arguments.of(Both.class, "@RunOnce and @Singleton"),
                 Arguments.of(RunOnceEverywhere.class, "@RunOnce and @EveryReplica"),
-                Arguments.of(PrimitiveSkip.class, "primitive 'int'"),
                 Arguments.of(PrimitiveCondition.class, "primitive 'long'"),
-                Arguments.of(LaterResult.class, "comes later"),
-                Arguments.of(LaterScheduledResult.class, "comes later"),
-                Arguments.of(Suspend.class, "comes later"),
                 Arguments.of(UnresolvedName.class, "Could not resolve placeholder 'nope'"),
                 Arguments.of(BlankName.class, "blank"),
                 Arguments.of(LongName.class, "at most 255"),
@@ -125,12 +114,6 @@ class RefusalTests {
     }
 
     @Component
-    static class PrivateMethod {
-        @Scheduled(fixedDelay = 100)
-        private void tick() {}
-    }
-
-    @Component
     static class CreatedTooEarly implements BeanFactoryPostProcessor {
 
         @Override
@@ -143,27 +126,6 @@ class RefusalTests {
     static class Early {
         @RunOnce
         public void run() {}
-    }
-
-    @Component
-    static class HiddenMethod extends dev.pglock.aop.elsewhere.HiddenBase {}
-
-    @Component
-    static class FinalMethod {
-        @Scheduled(fixedDelay = 100)
-        public final void tick() {}
-    }
-
-    @Component
-    static class StaticMethod {
-        @Scheduled(fixedDelay = 100)
-        public static void tick() {}
-    }
-
-    @Component
-    static final class FinalClass {
-        @RunOnce
-        public void tick() {}
     }
 
     @Component
@@ -221,42 +183,10 @@ class RefusalTests {
     }
 
     @Component
-    static class PrimitiveSkip {
-        @RunOnce
-        public int run() {
-            return 1;
-        }
-    }
-
-    @Component
     static class PrimitiveCondition {
         @Singleton(condition = "#p0")
         public long run(boolean b) {
             return 1;
-        }
-    }
-
-    @Component
-    static class LaterResult {
-        @Singleton
-        public CompletableFuture<Void> run() {
-            return CompletableFuture.completedFuture(null);
-        }
-    }
-
-    @Component
-    static class LaterScheduledResult {
-        @Scheduled(cron = "-")
-        public Future<Void> run() {
-            return CompletableFuture.completedFuture(null);
-        }
-    }
-
-    @Component
-    static class Suspend {
-        @RunOnce
-        public Object run(kotlin.coroutines.Continuation<Object> continuation) {
-            return continuation;
         }
     }
 

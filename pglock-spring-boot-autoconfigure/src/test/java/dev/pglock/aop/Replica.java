@@ -20,6 +20,7 @@ final class Replica implements AutoCloseable {
             ScheduledMode.ALL,
             List.of(),
             List.of(),
+            true,
             Map.of(),
             Verification.FAIL,
             LockStrategy.LOCAL,

@@ -52,6 +52,7 @@ class PgLockPropertiesTests {
                                     ScheduledMode.ALL,
                                     List.of(),
                                     List.of(),
+                                    true,
                                     Map.of(),
                                     Verification.FAIL,
                                     LockStrategy.LEASE,

@@ -1,0 +1,27 @@
+package dev.pglock.advisory;
+
+import dev.pglock.store.LockStore;
+import dev.pglock.store.StoreIdentity;
+import dev.pglock.store.TickContract;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+
+class AdvisoryTickTests extends TickContract {
+
+    private static AdvisoryStores stores;
+
+    @BeforeAll
+    static void createDatabase() {
+        stores = AdvisoryStores.withTable();
+    }
+
+    @AfterAll
+    static void dropDatabase() throws Exception {
+        stores.close();
+    }
+
+    @Override
+    protected LockStore newStore(StoreIdentity identity) {
+        return stores.store(identity);
+    }
+}

@@ -1,0 +1,28 @@
+package dev.pglock.advisory;
+
+import dev.pglock.store.LockStore;
+import dev.pglock.store.StoreIdentity;
+import dev.pglock.store.TickContract;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+
+/** Nothing but PostgreSQL: the lock sessions remember. */
+class AdvisoryTickWithoutTableTests extends TickContract {
+
+    private static AdvisoryStores stores;
+
+    @BeforeAll
+    static void createDatabase() {
+        stores = AdvisoryStores.withoutTable();
+    }
+
+    @AfterAll
+    static void dropDatabase() throws Exception {
+        stores.close();
+    }
+
+    @Override
+    protected LockStore newStore(StoreIdentity identity) {
+        return stores.store(identity);
+    }
+}

@@ -1,0 +1,28 @@
+package dev.pglock.advisory;
+
+import dev.pglock.store.LockStore;
+import dev.pglock.store.StoreIdentity;
+import dev.pglock.store.TickContract;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+
+/** Replica A keeps the lock by a lease, replica B on its session: what they remember is the same. */
+class MixedTickTests extends TickContract {
+
+    private static AdvisoryStores stores;
+
+    @BeforeAll
+    static void createDatabase() {
+        stores = AdvisoryStores.withTable();
+    }
+
+    @AfterAll
+    static void dropDatabase() throws Exception {
+        stores.close();
+    }
+
+    @Override
+    protected LockStore newStore(StoreIdentity identity) {
+        return identity.label().equals("A") ? stores.lease(identity) : stores.store(identity);
+    }
+}

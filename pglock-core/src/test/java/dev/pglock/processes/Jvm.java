@@ -1,0 +1,89 @@
+package dev.pglock.processes;
+
+import dev.pglock.LockStrategy;
+import dev.pglock.advisory.AdvisorySettings;
+import dev.pglock.advisory.AdvisoryStore;
+import dev.pglock.advisory.LockSessions;
+import dev.pglock.engine.EngineSettings;
+import dev.pglock.engine.LockEngine;
+import dev.pglock.jdbc.ConnectionSpec;
+import dev.pglock.jdbc.JdbcTimeouts;
+import dev.pglock.jdbc.NotifiedWakeUps;
+import dev.pglock.jdbc.OwnConnections;
+import dev.pglock.jdbc.SessionFactory;
+import dev.pglock.jdbc.SessionSettings;
+import dev.pglock.lease.LeaseStore;
+import dev.pglock.lease.LeaseTable;
+import dev.pglock.store.KeyDerivation;
+import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.TestDatabase;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * What a replica in a JVM of its own is told.
+ *
+ * @param url the database
+ * @param label the replica's label
+ */
+record Jvm(String url, String username, String password, String label) {
+
+    static final String NAMESPACE = "processes";
+    static final Duration LEASE = Duration.ofSeconds(3);
+    static final LeaseTable TABLE = LeaseTable.parse("public.pglock_lease");
+
+    /** Starts a program with this and more arguments. */
+    static Process start(Class<?> program, TestDatabase database, String label, String... more) throws IOException {
+        List<String> command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-Xmx128m",
+                "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
+                "-cp",
+                System.getProperty("java.class.path"),
+                program.getName(),
+                database.url(),
+                database.username(),
+                database.password(),
+                label));
+        command.addAll(List.of(more));
+        return new ProcessBuilder(command)
+                .redirectErrorStream(true)
+                .redirectOutput(ProcessBuilder.Redirect.INHERIT)
+                .start();
+    }
+
+    static Jvm of(String[] arguments) {
+        return new Jvm(arguments[0], arguments[1], arguments[2], arguments[3]);
+    }
+
+    Connection direct() throws SQLException {
+        return DriverManager.getConnection(url, username, password);
+    }
+
+    /** A registry with both strategies, as a Spring Boot application would have it. */
+    LockEngine engine() {
+        StoreIdentity identity = StoreIdentity.random(NAMESPACE, label);
+        JdbcTimeouts timeouts = JdbcTimeouts.of(LEASE);
+        SessionFactory sessions = new SessionFactory(
+                () -> ConnectionSpec.of(url, username, password), SessionSettings.of(NAMESPACE, label, timeouts));
+        OwnConnections connections = new OwnConnections(sessions, 2);
+        return LockEngine.builder(EngineSettings.defaults(NAMESPACE, label, LockStrategy.LEASE)
+                        .withLease(LEASE, null))
+                .store(new LeaseStore(connections, identity, TABLE, timeouts, Duration.ZERO))
+                .store(new AdvisoryStore(
+                        new LockSessions(sessions, LEASE),
+                        connections,
+                        identity,
+                        KeyDerivation.SHA256,
+                        new AdvisorySettings(TABLE, LEASE, 100, timeouts)))
+                .wakeUps(new NotifiedWakeUps(sessions))
+                .build();
+    }
+}
