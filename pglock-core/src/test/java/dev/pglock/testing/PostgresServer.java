@@ -66,13 +66,18 @@ public final class PostgresServer implements AutoCloseable {
 
     /** One that a test has to itself, may stop, and must close. Always an embedded one. */
     public static PostgresServer dedicated() {
-        return embedded();
+        return embedded(Map.of());
+    }
+
+    /** The same, with a setting that is made at the start. */
+    public static PostgresServer dedicated(String setting, String value) {
+        return embedded(Map.of(setting, value));
     }
 
     private static PostgresServer start() {
         String choice = System.getProperty(CHOICE, "embedded");
         if (choice.equals("embedded")) {
-            return embedded();
+            return embedded(Map.of());
         }
         if (choice.equals(CONTAINERS) || choice.startsWith(CONTAINERS + ":")) {
             return container(choice.equals(CONTAINERS) ? IMAGE : choice.substring(CONTAINERS.length() + 1));
@@ -84,10 +89,11 @@ public final class PostgresServer implements AutoCloseable {
                 + " is none of: embedded, testcontainers, testcontainers:image, jdbc:postgresql://host/db?user=…");
     }
 
-    private static PostgresServer embedded() {
+    private static PostgresServer embedded(Map<String, String> more) {
         try {
             EmbeddedPostgres.Builder builder = EmbeddedPostgres.builder();
             SETTINGS.forEach(builder::setServerConfig);
+            more.forEach(builder::setServerConfig);
             EmbeddedPostgres server = builder.start();
             return new PostgresServer("localhost", server.getPort(), "postgres", "postgres", server);
         } catch (IOException e) {
