@@ -26,12 +26,16 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
+import org.springframework.core.Ordered;
 import org.springframework.resilience.annotation.EnableResilientMethods;
 import org.springframework.resilience.annotation.Retryable;
 import org.springframework.scheduling.Trigger;
+import org.springframework.scheduling.annotation.Async;
+import org.springframework.scheduling.annotation.EnableAsync;
 import org.springframework.scheduling.annotation.EnableScheduling;
 import org.springframework.scheduling.annotation.Scheduled;
 import org.springframework.scheduling.concurrent.SimpleAsyncTaskScheduler;
@@ -314,5 +318,60 @@ class TickTests {
         await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= 4);
 
         assertThat(Duration.ofNanos(System.nanoTime() - begun)).isGreaterThan(Duration.ofMillis(2500));
+    }
+
+    // ---- @Async, and tasks that fire once
+
+    private static final Runs slow = new Runs();
+
+    static class Slow {
+
+        @Async
+        @Scheduled(fixedRate = 100)
+        void tick() {
+            slow.run("slow", 350);
+        }
+    }
+
+    @EnableScheduling
+    @EnableAsync(order = Ordered.HIGHEST_PRECEDENCE)
+    @Import(Slow.class)
+    static class AsyncOutermost {}
+
+    @EnableScheduling
+    @EnableAsync(order = Ordered.LOWEST_PRECEDENCE)
+    @Import(Slow.class)
+    static class AsyncInnermost {}
+
+    /** The scheduler's thread has long gone on while the worker runs. */
+    @ParameterizedTest
+    @ValueSource(classes = {AsyncOutermost.class, AsyncInnermost.class})
+    void anAsyncJobThatIsLongerThanItsPeriodNeverOverlaps(Class<?> jobs) {
+        start("A", Replica.DEFAULTS, jobs);
+        start("B", Replica.DEFAULTS, jobs);
+        int before = slow.count("slow");
+
+        await().atMost(Duration.ofSeconds(20)).until(() -> slow.count("slow") >= before + 5);
+        assertThat(slow.overlaps).isEmpty();
+    }
+
+    @EnableScheduling
+    static class Once {
+
+        @Scheduled(initialDelay = 100)
+        void atStart() {
+            slow.run("once", 50);
+            runs.incrementAndGet();
+        }
+    }
+
+    @Test
+    void aTaskThatFiresOnceRunsAtTheStartOfEachReplica() {
+        start("A", Replica.DEFAULTS, Once.class);
+        await().atMost(Duration.ofSeconds(10)).until(() -> runs.get() == 1);
+        start("B", Replica.DEFAULTS, Once.class);
+        await().atMost(Duration.ofSeconds(10)).until(() -> runs.get() == 2);
+
+        assertThat(slow.overlaps).isEmpty();
     }
 }
