@@ -2,6 +2,7 @@ package dev.pglock.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.awaitility.Awaitility.await;
 
@@ -489,6 +490,33 @@ abstract class LockRegistryContract {
             assertThat(lock.isHeld()).isTrue();
             assertThat(b.find("n").orElseThrow().completed()).isEqualTo(completed);
         }
+    }
+
+    @Test
+    void aVersionIsWhateverTextANameMayBe() {
+        List<String> versions = List.of(
+                "NULL",
+                "{}",
+                "a,b",
+                "\"",
+                "\\",
+                "'",
+                " 1 ",
+                "{\"x\": 1}",
+                "$1 ? :v %s",
+                "é\uD83D\uDE00\n",
+                "x".repeat(255));
+        for (String version : versions) {
+            LockRequest request = LockRequest.of("n").version(version);
+            assertThat(a.runOnce(request, () -> {})).as(version).isTrue();
+            assertThat(b.runOnce(request, () -> {})).as(version).isFalse();
+        }
+        assertThat(b.find("n").orElseThrow().completed())
+                .extracting(CompletedVersion::version)
+                .isEqualTo(versions);
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> LockRequest.of("n").version("x".repeat(300)))
+                .withMessageContaining("version");
     }
 
     @Test
