@@ -372,7 +372,9 @@ abstract class LeaderElectionContract {
                 .withMessageContaining("role");
         assertThatIllegalArgumentException().isThrownBy(() -> LeaderElection.of(a.engine, "x".repeat(248)));
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> LeaderElection.of(a.engine, "role", LockRequest.of("x".repeat(255))));
+                .isThrownBy(() -> LeaderElection.of(a.engine, "role", LockRequest.of("x".repeat(251))))
+                .withMessageContaining("role")
+                .withMessageContaining("250");
     }
 
     @Test
