@@ -81,35 +81,39 @@ final class LeaderLock {
 
     private static void settle(LockRegistry registry, LockHandle lock, Duration lease) throws InterruptedException {
         long grantedAt = System.nanoTime();
-        LockRequest mark = beside(markOf(lock.name()));
-        while (true) {
-            LockAttempt attempt = registry.attempt(mark);
-            if (attempt instanceof LockAttempt.Granted granted) {
-                granted.lock().close();
-                sleepUntilTrustHasEnded(lock, lease, grantedAt + lease.toNanos());
-                break;
-            }
-            // Anything else than another replica of ours is no word of a former leader.
-            if (((LockAttempt.Denied) attempt).denial().reason() == DenialReason.HELD) {
-                answer(registry, lock, mark);
-                break;
-            }
-            lock.ensureHeld();
-            Thread.sleep(PAUSE_WHILE_TRUST_LASTS.toMillis());
+        if (isMarked(registry, markOf(lock.name()))) {
+            answer(registry, lock);
+        } else {
+            sleepUntilTrustHasEnded(lock, lease, grantedAt + lease.toNanos());
         }
-        lock.ensureHeld();
+        // By a round trip: had the session ended while the mark was held, another might have answered it as well.
+        lock.extend(lease);
+    }
+
+    /** Looked at first: who takes it only to see whether it is free could be taken for somebody who has stepped down. */
+    private static boolean isMarked(LockRegistry registry, String mark) {
+        if (!isHeld(registry, mark)) {
+            return false;
+        }
+        LockAttempt attempt = registry.attempt(beside(mark));
+        if (attempt instanceof LockAttempt.Granted granted) {
+            granted.lock().close();
+            return false;
+        }
+        // Anything else than a replica of ours is no word of a former leader.
+        return ((LockAttempt.Denied) attempt).denial().reason() == DenialReason.HELD;
+    }
+
+    private static boolean isHeld(LockRegistry registry, String name) {
+        Optional<LockInfo> now = registry.find(name);
+        return now.isPresent() && now.get().state() == LockState.HELD;
     }
 
     /** Until the mark is given back: whoever comes next must not take it for a word of ours. */
-    private static void answer(LockRegistry registry, LockHandle lock, LockRequest mark) throws InterruptedException {
+    private static void answer(LockRegistry registry, LockHandle lock) throws InterruptedException {
         Optional<LockHandle> answer = registry.tryAcquire(beside(answerOf(lock.name())));
         try {
-            while (true) {
-                Optional<LockHandle> free = registry.tryAcquire(mark);
-                if (free.isPresent()) {
-                    free.get().close();
-                    return;
-                }
+            while (isHeld(registry, markOf(lock.name()))) {
                 lock.ensureHeld();
                 Thread.sleep(PAUSE.toMillis());
             }
@@ -177,8 +181,7 @@ final class LeaderLock {
         long until = System.nanoTime() + MARK_IS_KEPT.toNanos();
         try {
             while (System.nanoTime() - until < 0) {
-                Optional<LockInfo> answer = registry.find(answerOf(lock.name()));
-                if (answer.isPresent() && answer.get().state() == LockState.HELD) {
+                if (isHeld(registry, answerOf(lock.name()))) {
                     return;
                 }
                 Thread.sleep(PAUSE.toMillis());
