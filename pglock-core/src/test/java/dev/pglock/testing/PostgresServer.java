@@ -3,10 +3,12 @@ package dev.pglock.testing;
 import io.zonky.test.db.postgres.embedded.EmbeddedPostgres;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -84,9 +86,25 @@ public final class PostgresServer implements AutoCloseable {
                 + " is none of: embedded, testcontainers, testcontainers:image, jdbc:postgresql://host/db?user=…");
     }
 
+    /** Whether the one of the tests is embedded, and tests may do with servers and their files what they like. */
+    static boolean isEmbedded() {
+        return System.getProperty(CHOICE, "embedded").equals("embedded");
+    }
+
     private static PostgresServer embedded() {
+        return embedded(EmbeddedPostgres.builder());
+    }
+
+    /** With its data in that directory, which stays when it is closed and is created when it is empty. */
+    static PostgresServer embedded(Path data) {
+        return embedded(EmbeddedPostgres.builder()
+                .setDataDirectory(data)
+                .setCleanDataDirectory(false)
+                .setPGStartupWait(Duration.ofSeconds(30)));
+    }
+
+    private static PostgresServer embedded(EmbeddedPostgres.Builder builder) {
         try {
-            EmbeddedPostgres.Builder builder = EmbeddedPostgres.builder();
             SETTINGS.forEach(builder::setServerConfig);
             EmbeddedPostgres server = builder.start();
             return new PostgresServer("localhost", server.getPort(), "postgres", "postgres", server);
@@ -142,6 +160,10 @@ public final class PostgresServer implements AutoCloseable {
     public TestDatabase newDatabase() {
         String name = "test_" + UUID.randomUUID().toString().replace("-", "").substring(0, 12);
         execute("CREATE DATABASE " + name);
+        return database(name);
+    }
+
+    TestDatabase database(String name) {
         return new TestDatabase(this, name, host, port, username, password);
     }
 
