@@ -4,6 +4,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -92,6 +93,34 @@ public interface LockRegistry {
      */
     default boolean runOnce(String name, LockedTask task) {
         return runOnce(LockRequest.of(name), task);
+    }
+
+    /**
+     * Makes a task for a scheduler that knows nothing of locks: each of its runs is one {@link #runOnce}.
+     *
+     * @param request what is asked for at each run
+     * @param task runs on the scheduler's thread under the lock, and is skipped while the lock is held
+     * @return throws {@link LockStorageException} when the database failed, besides what the task throws
+     */
+    default Runnable asRunnable(LockRequest request, LockedTask task) {
+        return () -> {
+            boolean ignored = runOnce(request, task);
+        };
+    }
+
+    /**
+     * Makes a call for an executor that knows nothing of locks, like {@link #asRunnable}.
+     *
+     * @param request what is asked for at each call
+     * @param call runs on the executor's thread under the lock
+     * @param <T> its result, not null
+     * @return empty when it was skipped; throws {@link LockStorageException} when the database failed, besides what the call
+     *     throws
+     */
+    default <T> Callable<Optional<T>> asCallable(LockRequest request, Callable<T> call) {
+        return () -> attempt(request) instanceof LockAttempt.Granted granted
+                ? Optional.of(granted.lock().<T, Exception>execute(call::call))
+                : Optional.empty();
     }
 
     /**
