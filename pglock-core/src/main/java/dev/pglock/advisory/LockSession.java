@@ -207,8 +207,12 @@ final class LockSession {
         held.put(key, tenure);
     }
 
+    /** The server says that the key is not held any more. */
     void forget(long key) {
-        held.remove(key);
+        Held tenure = held.remove(key);
+        if (tenure != null) {
+            endTick(tenure);
+        }
     }
 
     /** Until when the key of a tick is kept; null: it is not. */
