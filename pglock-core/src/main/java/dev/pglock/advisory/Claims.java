@@ -18,6 +18,7 @@ import java.sql.SQLException;
 import java.sql.Types;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.function.IntSupplier;
 import org.jspecify.annotations.Nullable;
 
 /** How a key is taken on a session: the one place that takes any. What the row says is asked before and after. */
@@ -48,10 +49,25 @@ final class Claims {
         this.holders = holders;
     }
 
-    /** To be called by whoever asks on the session, again and again if need be. */
-    ClaimAnswer on(LockSession session, Claim claim) throws SQLException {
+    /**
+     * To be called by whoever asks on the session, again and again if need be.
+     *
+     * @param elsewhere how many keys this replica has on other sessions
+     */
+    ClaimAnswer on(LockSession session, Claim claim, IntSupplier elsewhere) throws SQLException {
         session.touch();
-        return session.ask(settings.timeouts().work(), connection -> claim(connection, session, claim));
+        return session.ask(settings.timeouts().work(), connection -> claim(connection, session, claim, elsewhere));
+    }
+
+    /** The server's lock table is shared by everybody: all that takes room in it counts. */
+    void refuseBeyondLimit(Claim claim, int held, int ticks, int wanted) {
+        if (held + wanted <= settings.maxLocks()) {
+            return;
+        }
+        throw new LockRefusedException("Lock '" + claim.name() + "' was not claimed: this replica holds " + held
+                + " advisory locks already" + (ticks == 0 ? "" : ", of which " + ticks + " remember ticks")
+                + ". Raise pglock.advisory.max-locks, with an eye on the server's max_locks_per_transaction, or use"
+                + " pglock.strategy=lease, which has no such limit");
     }
 
     /** Our own timeouts are the only failure that is a denial. */
@@ -66,7 +82,8 @@ final class Claims {
         throw new LockStorageException("Lock '" + claim.name() + "' could not be claimed" + hint, e);
     }
 
-    private ClaimAnswer claim(Connection connection, LockSession session, Claim claim) throws SQLException {
+    private ClaimAnswer claim(Connection connection, LockSession session, Claim claim, IntSupplier elsewhere)
+            throws SQLException {
         session.unlockWhatIsOver();
         Held left = session.held(claim.key());
         if (left != null && left.isKept()) {
@@ -77,12 +94,6 @@ final class Claims {
             // A release of ours that failed: the engine knows that this process does not hold the name any more.
             boolean ignored = session.unlock(claim.key());
         }
-        if (session.size() >= settings.maxLocks()) {
-            throw new LockRefusedException(
-                    "Lock '" + claim.name() + "' was not claimed: this replica holds " + session.size()
-                            + " advisory locks already. Raise pglock.advisory.max-locks, with an eye on the server's "
-                            + "max_locks_per_transaction, or use pglock.strategy=lease, which has no such limit");
-        }
         if (claim.version() != null) {
             rows.require(connection, claim.name(), "The version");
         }
@@ -91,6 +102,8 @@ final class Claims {
         }
         TickGuard guard = ticks.guard(connection, claim.tick());
         TickKey tick = TickKey.of(claim.name(), guard, keys, identity.namespace());
+        boolean second = tick != null && !rows.isThere() && session.tick(tick.key()) == null;
+        refuseBeyondLimit(claim, session.size() + elsewhere.getAsInt(), session.ticksKept(), second ? 2 : 1);
         try {
             ClaimAnswer answer = rows.isThere()
                     ? claimWithRow(connection, session, claim, guard, tick)
@@ -98,12 +111,12 @@ final class Claims {
             boolean again = answer instanceof ClaimAnswer.Denied denied
                     && denied.denial().reason() == DenialReason.TICK_DONE
                     && ticks.wasMistaken(claim.tick(), guard);
-            return again ? claim(connection, session, claim) : answer;
+            return again ? claim(connection, session, claim, elsewhere) : answer;
         } catch (SQLException e) {
             freeAfterError(session, claim.key(), tick, e);
             if (SqlStates.kindOf(e) == SqlStates.Kind.MISSING_TABLE && rows.isThere()) {
                 rows.isThere(false);
-                return claim(connection, session, claim);
+                return claim(connection, session, claim, elsewhere);
             }
             throw e;
         }

@@ -33,6 +33,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.LongPredicate;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -44,6 +46,9 @@ import org.slf4j.LoggerFactory;
 final class KeyHolders {
 
     private static final Logger log = LoggerFactory.getLogger(KeyHolders.class);
+
+    private static final int LOOKS = 3;
+    private static final Duration BETWEEN_LOOKS = Duration.ofMillis(40);
 
     private final ConnectionSource reads;
     private final StoreIdentity identity;
@@ -125,7 +130,13 @@ final class KeyHolders {
         });
     }
 
-    List<LockInfo> findAll(Map<Long, Held> own) {
+    /**
+     * All locks of the namespace.
+     *
+     * @param own what this replica holds
+     * @param isTick whether a key only remembers a tick; those of other replicas cannot be told from locks without a name
+     */
+    List<LockInfo> findAll(Map<Long, Held> own, LongPredicate isTick) {
         return run("The advisory locks could not be looked up", (connection, unanswered) -> {
             Map<Long, Holder> holders = holders(connection, null);
             Map<String, LockInfo> found = new TreeMap<>();
@@ -136,6 +147,9 @@ final class KeyHolders {
                 names.put(keys.key(identity.namespace(), row.name()), row.name());
             }
             holders.forEach((key, holder) -> {
+                if (isTick.test(key)) {
+                    return;
+                }
                 String name = names.getOrDefault(key, nameless(key));
                 found.put(name, held(name, holder, own.get(key), found.get(name)));
             });
@@ -249,7 +263,7 @@ final class KeyHolders {
     boolean forceRelease(String name, long key, boolean now, Map<Long, Held> own) {
         return telling.tellIfPossible(form ->
                 run("Lock '" + name + "' could not be released by force", (connection, unanswered) -> {
-                    Holder holder = holders(connection, key).get(key);
+                    Holder holder = lasting(connection, key);
                     if (holder == null) {
                         return false;
                     }
@@ -273,6 +287,20 @@ final class KeyHolders {
                         }
                     }
                 }));
+    }
+
+    /**
+     * Whoever holds the key for longer than a statement. A lease that is being claimed at this moment has it too, by the one
+     * who was told of the release a moment ago for instance, and must not pay for it with his session.
+     */
+    private @Nullable Holder lasting(Connection connection, long key) throws SQLException {
+        Holder holder = holders(connection, key).get(key);
+        for (int look = 1; look < LOOKS && holder != null; look++) {
+            LockSupport.parkNanos(BETWEEN_LOOKS.toNanos());
+            Holder again = holders(connection, key).get(key);
+            holder = holder.equals(again) ? holder : null;
+        }
+        return holder;
     }
 
     private static Array waitKeys(Connection connection, Set<Long> keys) throws SQLException {

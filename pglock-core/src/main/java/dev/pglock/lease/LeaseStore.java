@@ -72,6 +72,9 @@ public final class LeaseStore implements LockStore {
 
     private volatile @Nullable LeaseSql resolved;
 
+    /** It remembers which database is ours. */
+    private volatile @Nullable TransactionLock transactionLock;
+
     /**
      * Creates the store of one replica. Asks nothing yet.
      *
@@ -411,8 +414,12 @@ public final class LeaseStore implements LockStore {
         LeaseSql sql =
                 resolved != null ? resolved : run(what, Lane.WORK, timeouts.work(), (own, unanswered) -> sql(own));
         try {
-            return new TransactionLock(connections, sql.table, identity.namespace(), timeouts.work())
-                    .tryAcquire(transaction, name, key);
+            TransactionLock known = transactionLock;
+            if (known == null) {
+                known = new TransactionLock(connections, sql.table, identity.namespace(), timeouts.work());
+                transactionLock = known;
+            }
+            return known.tryAcquire(transaction, name, key);
         } catch (SQLException e) {
             throw failure(what, e);
         }

@@ -288,6 +288,26 @@ abstract class LockRegistryContract {
     }
 
     @Test
+    void aBodyThatOutlivesItsLockKeepsNobodyOutWhateverElseItsReplicaHolds() throws Exception {
+        LockHandle other = granted(a, "other");
+        LockHandle lock =
+                granted(a, LockRequest.of("n").maxHold(Duration.ofMillis(300)).onLost(OnLost.CONTINUE));
+        CountDownLatch body = new CountDownLatch(1);
+        Future<?> hangs = threads.submit(() -> lock.execute(() -> body.await(30, TimeUnit.SECONDS)));
+
+        LockHandle next = b.acquire(LockRequest.of("n").waitTimeout(LEASE.multipliedBy(2)));
+
+        assertThat(hangs.isDone()).isFalse();
+        assertThat(other.isHeld()).isTrue();
+        body.countDown();
+        hangs.get(5, TimeUnit.SECONDS);
+        assertThat(next.isHeld()).isTrue();
+        next.ensureHeld();
+        assertThat(next.release()).isTrue();
+        assertThat(other.release()).isTrue();
+    }
+
+    @Test
     void aLockIsKeptForItsMinimumHoldWithoutItsHolder() throws Exception {
         Duration minHold = Duration.ofMillis(1500);
         long begin = System.nanoTime();
