@@ -46,9 +46,11 @@ final class Chaos {
             CREATE VIEW tenure AS
               SELECT h.* FROM hold h LEFT JOIN kill k USING (replica)
               WHERE h.ended IS NOT NULL OR h.strategy = 'LEASE' OR (h.began < k.sent) IS NOT FALSE;
-            -- From the end of one tenure to the next; after a kill from there, if that ended it
+            -- From the end of one tenure to the next; after a kill from there, if that ended it. Whoever is killed right after
+            -- he has written down the end may not have released the lock any more.
             CREATE VIEW gap AS
-              SELECT h.name, h.replica, h.strategy, h.ended IS NULL AS killed, coalesce(h.ended, k.at) AS begins,
+              SELECT h.name, h.replica, h.strategy, coalesce(h.ended, k.at) AS begins,
+                     (h.ended < k.sent - interval '500 ms') IS FALSE OR h.ended IS NULL AS killed,
                      lead(h.began, 1, 'infinity') OVER (PARTITION BY h.name ORDER BY h.fence) AS ends,
                      lead(h.replica) OVER (PARTITION BY h.name ORDER BY h.fence) AS next_replica
               FROM hold h LEFT JOIN kill k USING (replica);
