@@ -73,12 +73,15 @@ class AdvisoryBesideThePoolTests extends TwoReplicas {
         List<Future<?>> jobs = new ArrayList<>();
         long begun = System.nanoTime();
         for (String name : List.of("1", "2")) {
-            jobs.add(threads.submit(() -> registry.runOnce(name, () -> {
-                bothHold.await();
-                jdbc.queryForObject("SELECT 1", Integer.class);
-                worked.countDown();
-                end.await();
-            })));
+            jobs.add(threads.submit(() -> registry.tryAcquire(LockRequest.of(name))
+                    .orElseThrow()
+                    .<Integer, Exception>execute(() -> {
+                        bothHold.await();
+                        Integer one = jdbc.queryForObject("SELECT 1", Integer.class);
+                        worked.countDown();
+                        end.await();
+                        return one;
+                    })));
         }
         assertThat(worked.await(1, TimeUnit.SECONDS)).isTrue();
         System.out.println("two jobs on a pool of two worked within "
