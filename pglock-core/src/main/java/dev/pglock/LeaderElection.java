@@ -63,10 +63,11 @@ public final class LeaderElection implements AutoCloseable {
      *     the election's affair; with a {@code maxHold} a term is as long as that at most
      * @return the election
      * @throws IllegalArgumentException if the request has a version: who leads once for ever is no leader. If the name leaves
-     *     no room for {@code /mark}, which is added for the second lock of a leader by an advisory lock
+     *     no room for {@code /mark}, which is added for the lock by which a leader by an advisory lock tells that it has stepped
+     *     down
      */
     public static LeaderElection of(LockRegistry registry, String role, LockRequest request) {
-        String ignored = LockNames.normalise(LeaderLock.markOf(request));
+        String ignored = LockNames.normalise(LeaderLock.markOf(request.name()));
         if (request.version() != null) {
             throw new IllegalArgumentException("The lock of the role '" + role + "' must not have a version");
         }

@@ -11,6 +11,7 @@ import dev.pglock.jdbc.ConnectionSource;
 import dev.pglock.jdbc.SessionSettings;
 import dev.pglock.jdbc.SqlStates;
 import dev.pglock.jdbc.SqlWork;
+import dev.pglock.jdbc.Telling;
 import dev.pglock.lease.LeaseRows;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.StoreIdentity;
@@ -54,6 +55,7 @@ final class KeyHolders {
     private final KeyDerivation keys;
     private final AdvisorySettings settings;
     private final LeaseRows rows;
+    private final Telling telling = new Telling();
 
     /** How the application names of this namespace's sessions begin. */
     private final String prefix;
@@ -259,31 +261,32 @@ final class KeyHolders {
     // ---- operators
 
     boolean forceRelease(String name, long key, boolean now, Map<Long, Held> own) {
-        return run("Lock '" + name + "' could not be released by force", (connection, unanswered) -> {
-            Holder holder = lasting(connection, key);
-            if (holder == null) {
-                return false;
-            }
-            Map<Long, String> locks = locksOn(connection, holder, own);
-            Collection<String> all = locks.values();
-            if (!now) {
-                throw new LockRefusedException("Advisory lock '" + name + "' is held by " + describe(holder)
-                        + " and can only be released by force at"
-                        + " once (now), because that ends the whole session and with it: " + all);
-            }
-            log.warn(
-                    "Session {} of {} is ended by force, and with it its locks: {}",
-                    holder.pid(),
-                    describe(holder),
-                    all);
-            try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.TERMINATE)) {
-                statement.setInt(1, holder.pid());
-                statement.setArray(2, waitKeys(connection, locks.keySet()));
-                try (ResultSet row = statement.executeQuery()) {
-                    return row.next() && row.getBoolean("ended");
-                }
-            }
-        });
+        return telling.tellIfPossible(form ->
+                run("Lock '" + name + "' could not be released by force", (connection, unanswered) -> {
+                    Holder holder = lasting(connection, key);
+                    if (holder == null) {
+                        return false;
+                    }
+                    Map<Long, String> locks = locksOn(connection, holder, own);
+                    Collection<String> all = locks.values();
+                    if (!now) {
+                        throw new LockRefusedException("Advisory lock '" + name + "' is held by " + describe(holder)
+                                + " and can only be released by force at"
+                                + " once (now), because that ends the whole session and with it: " + all);
+                    }
+                    log.warn(
+                            "Session {} of {} is ended by force, and with it its locks: {}",
+                            holder.pid(),
+                            describe(holder),
+                            all);
+                    try (PreparedStatement statement = connection.prepareStatement(form.apply(AdvisorySql.TERMINATE))) {
+                        statement.setInt(1, holder.pid());
+                        statement.setArray(2, waitKeys(connection, locks.keySet()));
+                        try (ResultSet row = statement.executeQuery()) {
+                            return row.next() && row.getBoolean("ended");
+                        }
+                    }
+                }));
     }
 
     /**

@@ -3,6 +3,7 @@ package dev.pglock.advisory;
 import dev.pglock.ConnectionWork;
 import dev.pglock.jdbc.SessionFactory;
 import dev.pglock.jdbc.SqlStates;
+import dev.pglock.jdbc.Telling;
 import dev.pglock.store.WakeUps;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -47,6 +48,7 @@ final class LockSession {
     private final int pid;
     private final Duration lease;
     private final ReentrantLock turn = new ReentrantLock(true);
+    private final Telling telling = new Telling();
 
     /** By key. Changed by whoever has the turn, and by a loss; read by anybody. */
     private final Map<Long, Held> held = new ConcurrentHashMap<>();
@@ -205,8 +207,12 @@ final class LockSession {
         held.put(key, tenure);
     }
 
+    /** The server says that the key is not held any more. */
     void forget(long key) {
-        held.remove(key);
+        Held tenure = held.remove(key);
+        if (tenure != null) {
+            endTick(tenure);
+        }
     }
 
     /** Until when the key of a tick is kept; null: it is not. */
@@ -267,20 +273,30 @@ final class LockSession {
     boolean unlock(long key) throws SQLException {
         Held tenure = held.remove(key);
         boolean done = false;
-        try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.UNLOCK)) {
-            statement.setLong(1, key);
-            statement.setString(2, greatestSilence());
-            statement.setInt(3, WakeUps.waitKey(key));
-            try (ResultSet row = statement.executeQuery()) {
-                boolean unlocked = row.next() && row.getBoolean("unlocked");
-                done = true;
-                return unlocked;
-            }
+        try {
+            boolean unlocked = telling.tellIfPossible(form -> {
+                String sql = form.apply(AdvisorySql.UNLOCK);
+                // A key is given back even if the transaction fails in its end: the second time there is none.
+                return unlock(key, sql) || !sql.equals(AdvisorySql.UNLOCK);
+            });
+            done = true;
+            return unlocked;
         } finally {
             if (!done && tenure != null) {
                 held.put(key, tenure.over());
             }
             endIfClosing();
+        }
+    }
+
+    private boolean unlock(long key, String sql) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+            statement.setLong(1, key);
+            statement.setString(2, greatestSilence());
+            statement.setInt(3, WakeUps.waitKey(key));
+            try (ResultSet row = statement.executeQuery()) {
+                return row.next() && row.getBoolean("unlocked");
+            }
         }
     }
 

@@ -13,6 +13,7 @@ import dev.pglock.LockState;
 import dev.pglock.engine.Electorate.Replica;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.store.WakeUps;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -29,6 +30,10 @@ abstract class LeaderElectionContract {
 
     abstract LockStore newStore(StoreIdentity identity);
 
+    WakeUps newWakeUps(String label) {
+        return WakeUps.NONE;
+    }
+
     @AfterEach
     void closeAndCheck() {
         electorate.close();
@@ -36,7 +41,7 @@ abstract class LeaderElectionContract {
     }
 
     Replica join(String label) {
-        return electorate.join(label, newStore(StoreIdentity.random(electorate.namespace, label)));
+        return electorate.join(label, newStore(StoreIdentity.random(electorate.namespace, label)), newWakeUps(label));
     }
 
     Replica started(String label) {

@@ -68,13 +68,18 @@ public final class PostgresServer implements AutoCloseable {
 
     /** One that a test has to itself, may stop, and must close. Always an embedded one. */
     public static PostgresServer dedicated() {
-        return embedded();
+        return embedded(Map.of());
+    }
+
+    /** The same, with a setting that is made at the start. */
+    public static PostgresServer dedicated(String setting, String value) {
+        return embedded(Map.of(setting, value));
     }
 
     private static PostgresServer start() {
         String choice = System.getProperty(CHOICE, "embedded");
         if (choice.equals("embedded")) {
-            return embedded();
+            return embedded(Map.of());
         }
         if (choice.equals(CONTAINERS) || choice.startsWith(CONTAINERS + ":")) {
             return container(choice.equals(CONTAINERS) ? IMAGE : choice.substring(CONTAINERS.length() + 1));
@@ -91,21 +96,24 @@ public final class PostgresServer implements AutoCloseable {
         return System.getProperty(CHOICE, "embedded").equals("embedded");
     }
 
-    private static PostgresServer embedded() {
-        return embedded(EmbeddedPostgres.builder());
+    private static PostgresServer embedded(Map<String, String> more) {
+        return embedded(EmbeddedPostgres.builder(), more);
     }
 
     /** With its data in that directory, which stays when it is closed and is created when it is empty. */
     static PostgresServer embedded(Path data) {
-        return embedded(EmbeddedPostgres.builder()
-                .setDataDirectory(data)
-                .setCleanDataDirectory(false)
-                .setPGStartupWait(Duration.ofSeconds(30)));
+        return embedded(
+                EmbeddedPostgres.builder()
+                        .setDataDirectory(data)
+                        .setCleanDataDirectory(false)
+                        .setPGStartupWait(Duration.ofSeconds(30)),
+                Map.of());
     }
 
-    private static PostgresServer embedded(EmbeddedPostgres.Builder builder) {
+    private static PostgresServer embedded(EmbeddedPostgres.Builder builder, Map<String, String> more) {
         try {
             SETTINGS.forEach(builder::setServerConfig);
+            more.forEach(builder::setServerConfig);
             EmbeddedPostgres server = builder.start();
             return new PostgresServer("localhost", server.getPort(), "postgres", "postgres", server);
         } catch (IOException e) {
