@@ -189,7 +189,9 @@ public interface LockRegistry {
      * @param name the lock's name
      * @return whether the lock is held
      * @throws IllegalStateException if the connection is in autocommit mode: the lock would end at once
-     * @throws LockStorageException if the database failed; the transaction is as it was, or broken by that failure
+     * @throws IllegalArgumentException if it leads to another database, or another server: the lock would exclude nobody; the
+     *     transaction is as it was
+     * @throws LockStorageException if the database failed, or is a standby; the transaction is as it was, or broken by that failure
      * @throws UnsupportedOperationException if the strategy has no connections
      */
     boolean tryAcquireInTransaction(Connection transaction, String name);

@@ -222,7 +222,6 @@ public final class AdvisoryStore implements LockStore {
             return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.LOST, null);
         }
         if (!stillHeld.contains(key)) {
-            session.endTick(tenure);
             session.forget(key);
             return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.LOST, null);
         }

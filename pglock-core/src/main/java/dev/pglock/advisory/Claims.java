@@ -102,10 +102,12 @@ final class Claims {
         }
         TickGuard guard = ticks.guard(connection, claim.tick());
         TickKey tick = TickKey.of(claim.name(), guard, keys, identity.namespace());
-        boolean second = tick != null && !rows.isThere() && session.tick(tick.key()) == null;
+        // Asked once: another session may see meanwhile that the table has come or gone.
+        boolean withRow = rows.isThere();
+        boolean second = tick != null && !withRow && session.tick(tick.key()) == null;
         refuseBeyondLimit(claim, session.size() + elsewhere.getAsInt(), session.ticksKept(), second ? 2 : 1);
         try {
-            ClaimAnswer answer = rows.isThere()
+            ClaimAnswer answer = withRow
                     ? claimWithRow(connection, session, claim, guard, tick)
                     : claimWithoutRow(connection, session, claim, tick);
             boolean again = answer instanceof ClaimAnswer.Denied denied
@@ -113,8 +115,8 @@ final class Claims {
                     && ticks.wasMistaken(claim.tick(), guard);
             return again ? claim(connection, session, claim, elsewhere) : answer;
         } catch (SQLException e) {
-            freeAfterError(session, claim.key(), tick, e);
-            if (SqlStates.kindOf(e) == SqlStates.Kind.MISSING_TABLE && rows.isThere()) {
+            freeAfterError(session, claim.key(), withRow ? null : tick, e);
+            if (SqlStates.kindOf(e) == SqlStates.Kind.MISSING_TABLE && withRow) {
                 rows.isThere(false);
                 return claim(connection, session, claim, elsewhere);
             }
@@ -155,7 +157,7 @@ final class Claims {
                 i = TickQuestion.setTick(statement, i, guard);
                 i = TickQuestion.setPeriod(statement, i, guard);
             }
-            return answer(connection, session, statement, claim, tick);
+            return answer(connection, session, statement, claim, tick, true);
         }
     }
 
@@ -188,7 +190,7 @@ final class Claims {
             statement.setLong(4, claim.key());
             statement.setString(5, settings.table().sql());
             statement.setString(6, session.leaseMillis());
-            ClaimAnswer answer = answer(connection, session, statement, claim, tick);
+            ClaimAnswer answer = answer(connection, session, statement, claim, tick, false);
             if (tick != null && answer instanceof ClaimAnswer.Granted) {
                 session.keepTick(tick.key(), tick.keptUntil(kept, System.nanoTime()));
             }
@@ -201,7 +203,8 @@ final class Claims {
             LockSession session,
             PreparedStatement statement,
             Claim claim,
-            @Nullable TickKey tick)
+            @Nullable TickKey tick,
+            boolean withRow)
             throws SQLException {
         long sentAt = System.nanoTime();
         String got;
@@ -222,21 +225,26 @@ final class Claims {
             if (!"true".equals(got)) {
                 return denied(guarded == null ? holders.denial(claim.name(), row) : guarded);
             }
-            boolean appeared = row.getBoolean("table_there") && !rows.isThere();
+            boolean appeared = row.getBoolean("table_there") && !withRow;
             String reason = row.getString("reason");
             if (reason != null || appeared) {
                 // The row has changed, or come into being, between the look and the grant.
-                rows.isThere(rows.isThere() || appeared);
-                free(session, claim.key(), tick);
+                rows.isThere(true);
+                free(session, claim.key(), withRow ? null : tick);
                 return denied(
                         Denial.of(claim.name(), reason == null ? DenialReason.UNKNOWN : DenialReason.valueOf(reason)));
             }
-            return granted(connection, session, row, claim, tick);
+            return granted(connection, session, row, claim, tick, withRow);
         }
     }
 
     private ClaimAnswer granted(
-            Connection connection, LockSession session, ResultSet row, Claim claim, @Nullable TickKey tick)
+            Connection connection,
+            LockSession session,
+            ResultSet row,
+            Claim claim,
+            @Nullable TickKey tick,
+            boolean withRow)
             throws SQLException {
         Instant now = LockSession.instant(row, "now");
         Held tenure = Held.granted(claim.name(), row.getLong("fence"), now, tick);
@@ -245,7 +253,7 @@ final class Claims {
         // ours.
         boolean ahead = rowFence != null && tenure.fence() == rowFence + 1;
         // The claim has written the row itself where it remembered a tick.
-        boolean written = tick != null && !tick.afterEnd() && rows.isThere();
+        boolean written = tick != null && !tick.afterEnd() && withRow;
         if (claim.data() != null || (!written && (row.getBoolean("has_data") || ahead))) {
             rows.payload(connection, tenure, claim.data());
         }

@@ -57,6 +57,7 @@ public final class TransactionLock {
      * @param key its key
      * @return whether the lock is held
      * @throws IllegalStateException if the connection is in autocommit mode, where the lock would end at once
+     * @throws IllegalArgumentException if it leads to another database
      * @throws SQLException if a statement failed
      */
     public boolean tryAcquire(Connection transaction, String name, long key) throws SQLException {

@@ -106,6 +106,7 @@ public interface LockStore extends AutoCloseable {
      * @param key the name's advisory key
      * @return whether the lock is held
      * @throws IllegalStateException if the connection is in no transaction
+     * @throws IllegalArgumentException if it does not lead to the database of the locks
      */
     default boolean tryInTransaction(Connection transaction, String name, long key) {
         throw new UnsupportedOperationException("The strategy " + strategy() + " knows no locks inside transactions");
