@@ -30,9 +30,11 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Against a real hot standby, which grants advisory locks as readily as its primary does. */
+@Tag("long")
 class StandbyTests {
 
     private static final String NAMESPACE = "standby";

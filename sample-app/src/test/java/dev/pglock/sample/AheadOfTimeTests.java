@@ -16,6 +16,7 @@ import java.util.stream.Stream;
 import javax.tools.JavaCompiler;
 import javax.tools.ToolProvider;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -25,6 +26,7 @@ import org.springframework.boot.SpringApplicationAotProcessor;
 import org.springframework.jdbc.core.simple.JdbcClient;
 
 /** The sample with its beans written as code ahead of time, on the JVM. */
+@Tag("long")
 @EnabledOnOs(value = OS.LINUX, disabledReason = "setsid and signals")
 @Timeout(240)
 class AheadOfTimeTests {
