@@ -27,6 +27,10 @@ import org.jspecify.annotations.Nullable;
  */
 public final class LeaderElection implements AutoCloseable {
 
+    /** The greatest length of the name of a role's lock: with room for what is added for the locks beside it. */
+    public static final int MAX_NAME_LENGTH =
+            LockNames.MAX_LENGTH - LeaderLock.markOf("").length();
+
     private static final Duration DEFAULT_GRACE = Duration.ofSeconds(10);
 
     private final LockRegistry registry;
@@ -62,11 +66,16 @@ public final class LeaderElection implements AutoCloseable {
      * @param request name, strategy and lease duration of the lock. How long to wait for it, and what happens on its loss, is
      *     the election's affair; with a {@code maxHold} a term is as long as that at most
      * @return the election
-     * @throws IllegalArgumentException if the request has a version: who leads once for ever is no leader. If the name leaves
-     *     no room for {@code /mark}, which is added for the second lock of a leader by an advisory lock
+     * @throws IllegalArgumentException if the request has a version: who leads once for ever is no leader. If the name has
+     *     more than {@link #MAX_NAME_LENGTH} characters: {@code /mark} and {@code /seen} are added for the locks by which a leader by an advisory
+     *     lock and the next one speak to each other
      */
     public static LeaderElection of(LockRegistry registry, String role, LockRequest request) {
-        String ignored = LockNames.normalise(LeaderLock.markOf(request));
+        if (request.name().length() > MAX_NAME_LENGTH) {
+            throw new IllegalArgumentException("The name of the lock of the role '" + role + "' must have at most "
+                    + MAX_NAME_LENGTH + " characters, but has "
+                    + request.name().length());
+        }
         if (request.version() != null) {
             throw new IllegalArgumentException("The lock of the role '" + role + "' must not have a version");
         }

@@ -10,21 +10,29 @@ import org.slf4j.LoggerFactory;
  * The lock of a leader, taken so that no former leader believes in its term any more. For a lease that is the grant alone: a
  * former leader has stepped down before its lease has ended.
  *
- * <p>An advisory lock says nothing of the kind, because a session may have ended without its holder knowing. There a leader
- * has a second lock, the mark, on the same session; whoever has it without the first does not lead. Who steps down releases
- * the first and keeps the mark until somebody has taken the first and had the time to see it, or for a moment. So whoever finds the mark held by another
- * replica knows that this one has stepped down, and waits until it gets the mark; whoever finds it free knows nothing, and
- * waits until the trust of any former leader has ended.
+ * <p>An advisory lock says nothing of the kind, because a session may have ended without its holder knowing. So whoever is
+ * granted one waits until the trust of any former leader has ended, unless that one is there to tell that it has stepped down:
+ *
+ * <pre>
+ *   former leader                          next leader
+ *   listeners have been told
+ *   takes the mark
+ *   releases the lock            ──►       takes the lock, finds the mark held
+ *   keeps the mark until         ◄──       takes the answer
+ *   releases the mark            ──►       leads
+ * </pre>
+ *
+ * <p>Nobody has the mark who leads, or who waits to lead. A session that dies gives back one lock after the other, so a mark
+ * that a leader had all the time could be seen held beside a lock that is free, and say what is not true.
  */
 final class LeaderLock {
 
     private static final Logger log = LoggerFactory.getLogger(LeaderElection.class);
 
-    private static final Duration PAUSE = Duration.ofMillis(20);
-    private static final Duration PAUSE_BETWEEN_CLAIMS = Duration.ofMillis(50);
+    /** Between two looks while former and next leader speak to each other, each of them awake. */
+    private static final Duration PAUSE = Duration.ofMillis(5);
 
-    /** Whoever has got the first lock asks for the mark one round trip later, and must find it held. */
-    private static final Duration MARK_IS_SHOWN = Duration.ofMillis(150);
+    private static final Duration PAUSE_WHILE_TRUST_LASTS = Duration.ofMillis(50);
 
     /** Longer than anybody who waits for a lock pauses between two attempts. */
     private static final Duration MARK_IS_KEPT = Duration.ofMillis(1500);
@@ -32,13 +40,11 @@ final class LeaderLock {
     private final LockRegistry registry;
     private final LockHandle lock;
     private final Duration lease;
-    private final @Nullable LockHandle mark;
 
-    private LeaderLock(LockRegistry registry, LockHandle lock, Duration lease, @Nullable LockHandle mark) {
+    private LeaderLock(LockRegistry registry, LockHandle lock, Duration lease) {
         this.registry = registry;
         this.lock = lock;
         this.lease = lease;
-        this.mark = mark;
     }
 
     /** Waits for it, with exceptions as {@link LockRegistry#acquire}, or because it was lost while it was settled. */
@@ -49,9 +55,11 @@ final class LeaderLock {
             // Only the difference of two of the server's instants; a heartbeat may have come between and makes it
             // longer.
             Duration lease = Duration.between(lock.acquiredAt(), lock.expiresAt());
-            LockHandle mark = lock.strategy() == LockStrategy.ADVISORY ? settle(registry, request, lock, lease) : null;
+            if (lock.strategy() == LockStrategy.ADVISORY) {
+                settle(registry, lock, lease);
+            }
             taken = true;
-            return new LeaderLock(registry, lock, lease, mark);
+            return new LeaderLock(registry, lock, lease);
         } finally {
             if (!taken) {
                 lock.close();
@@ -59,50 +67,71 @@ final class LeaderLock {
         }
     }
 
-    static String markOf(LockRequest request) {
-        return request.name() + "/mark";
+    static String markOf(String name) {
+        return name + "/mark";
     }
 
-    private static LockHandle settle(LockRegistry registry, LockRequest request, LockHandle lock, Duration lease)
-            throws InterruptedException {
-        LockRequest wanted = LockRequest.of(markOf(request))
-                .strategy(LockStrategy.ADVISORY)
-                .waitTimeout(LockRequest.UNLIMITED)
-                .maxHold(LockRequest.GREATEST_DURATION)
-                .onLost(OnLost.CONTINUE);
+    private static String answerOf(String name) {
+        return name + "/seen";
+    }
+
+    private static LockRequest beside(String name) {
+        return LockRequest.of(name).strategy(LockStrategy.ADVISORY).onLost(OnLost.CONTINUE);
+    }
+
+    private static void settle(LockRegistry registry, LockHandle lock, Duration lease) throws InterruptedException {
         long grantedAt = System.nanoTime();
-        boolean steppedDown = false;
-        while (true) {
-            LockAttempt attempt = registry.attempt(wanted);
-            if (attempt instanceof LockAttempt.Granted granted) {
-                LockHandle mark = granted.lock();
-                boolean settled = false;
-                try {
-                    if (!steppedDown) {
-                        sleepUntilTrustHasEnded(lock, grantedAt + lease.toNanos());
-                    }
-                    // By a round trip: both are on one session from now on, or this throws.
-                    lock.extend(lease);
-                    mark.ensureHeld();
-                    settled = true;
-                    return mark;
-                } finally {
-                    if (!settled) {
-                        mark.close();
-                    }
-                }
+        if (isMarked(registry, markOf(lock.name()))) {
+            answer(registry, lock);
+        } else {
+            sleepUntilTrustHasEnded(lock, lease, grantedAt + lease.toNanos());
+        }
+        // By a round trip: had the session ended while the mark was held, another might have answered it as well.
+        lock.extend(lease);
+    }
+
+    /** Looked at first: who takes it only to see whether it is free could be taken for somebody who has stepped down. */
+    private static boolean isMarked(LockRegistry registry, String mark) {
+        if (!isHeld(registry, mark)) {
+            return false;
+        }
+        LockAttempt attempt = registry.attempt(beside(mark));
+        if (attempt instanceof LockAttempt.Granted granted) {
+            granted.lock().close();
+            return false;
+        }
+        // Anything else than a replica of ours is no word of a former leader.
+        return ((LockAttempt.Denied) attempt).denial().reason() == DenialReason.HELD;
+    }
+
+    private static boolean isHeld(LockRegistry registry, String name) {
+        Optional<LockInfo> now = registry.find(name);
+        return now.isPresent() && now.get().state() == LockState.HELD;
+    }
+
+    /** Until the mark is given back: whoever comes next must not take it for a word of ours. */
+    private static void answer(LockRegistry registry, LockHandle lock) throws InterruptedException {
+        Optional<LockHandle> answer = registry.tryAcquire(beside(answerOf(lock.name())));
+        try {
+            while (isHeld(registry, markOf(lock.name()))) {
+                lock.ensureHeld();
+                Thread.sleep(PAUSE.toMillis());
             }
-            // Anything else than another replica of ours is no word of a former leader.
-            steppedDown |= ((LockAttempt.Denied) attempt).denial().reason() == DenialReason.HELD;
-            lock.ensureHeld();
-            Thread.sleep((steppedDown ? PAUSE : PAUSE_BETWEEN_CLAIMS).toMillis());
+        } finally {
+            answer.ifPresent(LockHandle::close);
         }
     }
 
-    private static void sleepUntilTrustHasEnded(LockHandle lock, long until) throws InterruptedException {
+    private static void sleepUntilTrustHasEnded(LockHandle lock, Duration lease, long until)
+            throws InterruptedException {
+        log.info(
+                "Lock '{}' is this replica's, which leads in {} ms: nobody has told that he has stepped down, and an"
+                        + " advisory lock does not tell whether a former leader knows that it is over",
+                lock.name(),
+                lease.toMillis());
         for (long left = until - System.nanoTime(); left > 0; left = until - System.nanoTime()) {
             lock.ensureHeld();
-            Thread.sleep(Math.min(PAUSE_BETWEEN_CLAIMS.toMillis(), left / 1_000_000 + 1));
+            Thread.sleep(Math.min(PAUSE_WHILE_TRUST_LASTS.toMillis(), left / 1_000_000 + 1));
         }
     }
 
@@ -118,37 +147,47 @@ final class LeaderLock {
     /** Nobody leads by this lock any more. It ends by its expiry where the database cannot be told. */
     @Nullable
     LockStorageException giveUp() {
-        LockStorageException failure = null;
-        boolean released = false;
+        LockHandle mark = lock.strategy() == LockStrategy.ADVISORY ? mark() : null;
         try {
-            released = lock.release();
-        } catch (LockStorageException e) {
-            failure = e;
-        }
-        if (mark != null) {
-            if (released) {
-                keepUntilTaken();
+            if (lock.release() && mark != null) {
+                keepUntilAnswered();
             }
-            mark.close();
+            return null;
+        } catch (LockStorageException e) {
+            return e;
+        } finally {
+            if (mark != null) {
+                mark.close();
+            }
         }
-        return failure;
     }
 
-    /** Until somebody else has the first lock, or nobody seems to want it. */
-    private void keepUntilTaken() {
+    /** Only while the lock is ours: afterwards another may lead by it already. Null: nobody is told. */
+    private @Nullable LockHandle mark() {
+        if (!lock.isHeld()) {
+            return null;
+        }
+        try {
+            return registry.tryAcquire(beside(markOf(lock.name()))).orElse(null);
+        } catch (LockStorageException e) {
+            log.debug(
+                    "Nobody is told that the leader by lock '{}' has stepped down: the next one waits", lock.name(), e);
+            return null;
+        }
+    }
+
+    /** Until the next leader has seen the mark, or nobody seems to want to be it. */
+    private void keepUntilAnswered() {
         long until = System.nanoTime() + MARK_IS_KEPT.toNanos();
         try {
             while (System.nanoTime() - until < 0) {
-                Optional<LockInfo> now = registry.find(lock.name());
-                if (now.isPresent() && now.get().state() == LockState.HELD) {
-                    Thread.sleep(MARK_IS_SHOWN.toMillis());
+                if (isHeld(registry, answerOf(lock.name()))) {
                     return;
                 }
                 Thread.sleep(PAUSE.toMillis());
             }
         } catch (LockStorageException e) {
-            log.debug(
-                    "Nobody is told that the leader by lock '{}' has stepped down: the next one waits", lock.name(), e);
+            log.debug("Whether the leader after the one by lock '{}' knows of it is not known", lock.name(), e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }

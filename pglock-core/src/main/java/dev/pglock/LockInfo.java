@@ -11,8 +11,8 @@ import org.jspecify.annotations.Nullable;
  * @param strategy by which strategy it is kept
  * @param state its state when it was read
  * @param holder the label of the holder, or of the one whose tenure has expired; null when free
- * @param fence the fence of the last tenure
- * @param acquiredAt when the last tenure began
+ * @param fence the fence of the last tenure; null for an advisory lock that another replica holds
+ * @param acquiredAt when the last tenure began; null for an advisory lock that another replica holds
  * @param expiresAt when the present tenure ends unless it is renewed; when the hold ends for {@link LockState#HOLD};
  *     null when free
  * @param data the payload of the last tenure

@@ -4,6 +4,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -95,6 +96,34 @@ public interface LockRegistry {
     }
 
     /**
+     * Makes a task for a scheduler that knows nothing of locks: each of its runs is one {@link #runOnce}.
+     *
+     * @param request what is asked for at each run
+     * @param task runs on the scheduler's thread under the lock, and is skipped while the lock is held
+     * @return throws {@link LockStorageException} when the database failed, besides what the task throws
+     */
+    default Runnable asRunnable(LockRequest request, LockedTask task) {
+        return () -> {
+            boolean ignored = runOnce(request, task);
+        };
+    }
+
+    /**
+     * Makes a call for an executor that knows nothing of locks, like {@link #asRunnable}.
+     *
+     * @param request what is asked for at each call
+     * @param call runs on the executor's thread under the lock
+     * @param <T> its result, not null
+     * @return empty when it was skipped; throws {@link LockStorageException} when the database failed, besides what the call
+     *     throws
+     */
+    default <T> Callable<Optional<T>> asCallable(LockRequest request, Callable<T> call) {
+        return () -> attempt(request) instanceof LockAttempt.Granted granted
+                ? Optional.of(granted.lock().<T, Exception>execute(call::call))
+                : Optional.empty();
+    }
+
+    /**
      * Waits for the lock and runs the task under it. With a version it waits until the work is done, by whomever: it runs the
      * task, or returns without running it when that version has succeeded. Whoever waits takes over from who failed or died.
      *
@@ -160,7 +189,9 @@ public interface LockRegistry {
      * @param name the lock's name
      * @return whether the lock is held
      * @throws IllegalStateException if the connection is in autocommit mode: the lock would end at once
-     * @throws LockStorageException if the database failed; the transaction is as it was, or broken by that failure
+     * @throws IllegalArgumentException if it leads to another database, or another server: the lock would exclude nobody; the
+     *     transaction is as it was
+     * @throws LockStorageException if the database failed, or is a standby; the transaction is as it was, or broken by that failure
      * @throws UnsupportedOperationException if the strategy has no connections
      */
     boolean tryAcquireInTransaction(Connection transaction, String name);

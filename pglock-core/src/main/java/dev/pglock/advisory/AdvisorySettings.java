@@ -10,7 +10,7 @@ import java.time.Duration;
  * @param table the lease table; it need not exist
  * @param lease how long the server lets the session be silent while it holds something, and so how soon a frozen holder
  *     is freed
- * @param maxLocks how many locks at most: the server's lock table is shared by everybody
+ * @param maxLocks how many keys at most, on all sessions together: the server's lock table is shared by everybody
  * @param timeouts how long things may take
  */
 public record AdvisorySettings(LeaseTable table, Duration lease, int maxLocks, JdbcTimeouts timeouts) {

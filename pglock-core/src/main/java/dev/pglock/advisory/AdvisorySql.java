@@ -216,7 +216,7 @@ final class AdvisorySql {
      * name begins so. A session of ours is known by that name.
      */
     static final String HOLDERS = """
-            SELECT (l.classid::bigint << 32) | l.objid::bigint AS key, l.pid, a.application_name, a.backend_start
+            SELECT (l.classid::bigint << 32) | l.objid::bigint AS key, l.pid, a.application_name
             FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
             WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.mode = 'ExclusiveLock'
               AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())

@@ -5,6 +5,7 @@ import dev.pglock.LockInfo;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
 import dev.pglock.jdbc.ConnectionSource;
+import dev.pglock.jdbc.SqlStates;
 import dev.pglock.lease.TransactionLock;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
@@ -22,6 +23,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -85,7 +87,7 @@ public final class AdvisoryStore implements LockStore {
                 settings.timeouts().work());
         this.holders = new KeyHolders(reads, identity, keys, settings);
         this.claims = new Claims(identity, keys, settings, sql, rows, holders);
-        this.work = new WorkSessions(sessions, claims, holders, identity, keys, settings);
+        this.work = new WorkSessions(sessions, claims, holders, identity, keys, settings, this::keysOnTheLockSession);
     }
 
     @Override
@@ -101,7 +103,7 @@ public final class AdvisoryStore implements LockStore {
             LockSession session = null;
             try {
                 session = session();
-                return claims.on(session, claim);
+                return claims.on(session, claim, work::size);
             } catch (SQLException e) {
                 // It may have died while nobody looked. A grant that was under way died with it.
                 if (session == null || !session.hasEnded() || again) {
@@ -126,6 +128,10 @@ public final class AdvisoryStore implements LockStore {
     @Override
     public void abandon(Tenancy held) {
         work.abandon(held);
+        LockSession session = current;
+        if (session != null) {
+            session.abandon(held.key(), held.fence());
+        }
     }
 
     @Override
@@ -258,19 +264,30 @@ public final class AdvisoryStore implements LockStore {
     private boolean release(Connection connection, LockSession session, Release release) throws SQLException {
         session.touch();
         Held tenure = session.held(release.key());
-        if (tenure == null || tenure.fence() != release.fence() || tenure.isKept()) {
+        if (tenure == null || tenure.fence() != release.fence()) {
             return false;
         }
-        // From now on the key is only waiting to be given back, whatever goes wrong here.
+        // From now on the keys are only waiting to be given back, whatever goes wrong here.
         session.put(release.key(), tenure.over());
-        boolean memorable = release.minHold() != null || release.completed() != null || tenure.endCounts();
-        if (memorable && rows.isThere(connection)) {
-            rows.end(connection, tenure, release);
-            return session.unlock(release.key());
+        session.endTick(tenure);
+        if (tenure.isKept()) {
+            // Lost before, and its body has ended only now: nobody needs to wait any longer.
+            boolean ignored = session.unlock(release.key());
+            return false;
         }
-        TickKey tick = tenure.tick();
-        if (tick != null && tick.afterEnd()) {
-            session.keepTick(tick.key(), tick.keptAfter(System.nanoTime()));
+        boolean memorable = release.minHold() != null || release.completed() != null || tenure.endCounts();
+        if (memorable && remember(connection, tenure, release)) {
+            session.dropTick(tenure);
+            boolean ours = session.unlock(release.key());
+            session.unlockWhatIsOver();
+            return ours;
+        }
+        if (release.completed() != null) {
+            try {
+                rows.require(connection, release.name(), "The version");
+            } finally {
+                boolean ignored = session.unlock(release.key());
+            }
         }
         if (release.minHold() != null) {
             Held kept = tenure.keptFor(release.minHold());
@@ -283,6 +300,23 @@ public final class AdvisoryStore implements LockStore {
         // A delay of nothing is over at once.
         session.unlockWhatIsOver();
         return ours;
+    }
+
+    /** False: there is no table, or not any more. */
+    private boolean remember(Connection connection, Held tenure, Release release) throws SQLException {
+        if (!rows.isThere(connection)) {
+            return false;
+        }
+        try {
+            rows.end(connection, tenure, release);
+            return true;
+        } catch (SQLException e) {
+            if (SqlStates.kindOf(e) != SqlStates.Kind.MISSING_TABLE) {
+                throw e;
+            }
+            rows.isThere(false);
+            return false;
+        }
     }
 
     // ---- looking, and operators
@@ -299,7 +333,8 @@ public final class AdvisoryStore implements LockStore {
 
     @Override
     public List<LockInfo> findAll() {
-        return holders.findAll(holdings());
+        LockSession session = current;
+        return holders.findAll(holdings(), key -> session != null && session.isTick(key));
     }
 
     /** Only at once: it ends the session of that replica, and every lock on it. */
@@ -309,8 +344,17 @@ public final class AdvisoryStore implements LockStore {
     }
 
     private Map<Long, Held> holdings() {
+        Map<Long, Held> holdings = new HashMap<>(work.holdings());
         LockSession session = current;
-        return session == null || session.hasEnded() ? Map.of() : session.holdings();
+        if (session != null && !session.hasEnded()) {
+            holdings.putAll(session.holdings());
+        }
+        return holdings;
+    }
+
+    private int keysOnTheLockSession() {
+        LockSession session = current;
+        return session == null || session.hasEnded() ? 0 : session.size();
     }
 
     // ---- housekeeping

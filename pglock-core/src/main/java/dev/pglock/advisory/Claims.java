@@ -18,6 +18,7 @@ import java.sql.SQLException;
 import java.sql.Types;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.function.IntSupplier;
 import org.jspecify.annotations.Nullable;
 
 /** How a key is taken on a session: the one place that takes any. What the row says is asked before and after. */
@@ -48,10 +49,25 @@ final class Claims {
         this.holders = holders;
     }
 
-    /** To be called by whoever asks on the session, again and again if need be. */
-    ClaimAnswer on(LockSession session, Claim claim) throws SQLException {
+    /**
+     * To be called by whoever asks on the session, again and again if need be.
+     *
+     * @param elsewhere how many keys this replica has on other sessions
+     */
+    ClaimAnswer on(LockSession session, Claim claim, IntSupplier elsewhere) throws SQLException {
         session.touch();
-        return session.ask(settings.timeouts().work(), connection -> claim(connection, session, claim));
+        return session.ask(settings.timeouts().work(), connection -> claim(connection, session, claim, elsewhere));
+    }
+
+    /** The server's lock table is shared by everybody: all that takes room in it counts. */
+    void refuseBeyondLimit(Claim claim, int held, int ticks, int wanted) {
+        if (held + wanted <= settings.maxLocks()) {
+            return;
+        }
+        throw new LockRefusedException("Lock '" + claim.name() + "' was not claimed: this replica holds " + held
+                + " advisory locks already" + (ticks == 0 ? "" : ", of which " + ticks + " remember ticks")
+                + ". Raise pglock.advisory.max-locks, with an eye on the server's max_locks_per_transaction, or use"
+                + " pglock.strategy=lease, which has no such limit");
     }
 
     /** Our own timeouts are the only failure that is a denial. */
@@ -66,7 +82,8 @@ final class Claims {
         throw new LockStorageException("Lock '" + claim.name() + "' could not be claimed" + hint, e);
     }
 
-    private ClaimAnswer claim(Connection connection, LockSession session, Claim claim) throws SQLException {
+    private ClaimAnswer claim(Connection connection, LockSession session, Claim claim, IntSupplier elsewhere)
+            throws SQLException {
         session.unlockWhatIsOver();
         Held left = session.held(claim.key());
         if (left != null && left.isKept()) {
@@ -77,12 +94,6 @@ final class Claims {
             // A release of ours that failed: the engine knows that this process does not hold the name any more.
             boolean ignored = session.unlock(claim.key());
         }
-        if (session.size() >= settings.maxLocks()) {
-            throw new LockRefusedException(
-                    "Lock '" + claim.name() + "' was not claimed: this replica holds " + session.size()
-                            + " advisory locks already. Raise pglock.advisory.max-locks, with an eye on the server's "
-                            + "max_locks_per_transaction, or use pglock.strategy=lease, which has no such limit");
-        }
         if (claim.version() != null) {
             rows.require(connection, claim.name(), "The version");
         }
@@ -91,19 +102,23 @@ final class Claims {
         }
         TickGuard guard = ticks.guard(connection, claim.tick());
         TickKey tick = TickKey.of(claim.name(), guard, keys, identity.namespace());
+        // Asked once: another session may see meanwhile that the table has come or gone.
+        boolean withRow = rows.isThere();
+        boolean second = tick != null && !withRow && session.tick(tick.key()) == null;
+        refuseBeyondLimit(claim, session.size() + elsewhere.getAsInt(), session.ticksKept(), second ? 2 : 1);
         try {
-            ClaimAnswer answer = rows.isThere()
+            ClaimAnswer answer = withRow
                     ? claimWithRow(connection, session, claim, guard, tick)
                     : claimWithoutRow(connection, session, claim, tick);
             boolean again = answer instanceof ClaimAnswer.Denied denied
                     && denied.denial().reason() == DenialReason.TICK_DONE
                     && ticks.wasMistaken(claim.tick(), guard);
-            return again ? claim(connection, session, claim) : answer;
+            return again ? claim(connection, session, claim, elsewhere) : answer;
         } catch (SQLException e) {
-            freeAfterError(session, claim.key(), tick, e);
-            if (SqlStates.kindOf(e) == SqlStates.Kind.MISSING_TABLE && rows.isThere()) {
+            freeAfterError(session, claim.key(), withRow ? null : tick, e);
+            if (SqlStates.kindOf(e) == SqlStates.Kind.MISSING_TABLE && withRow) {
                 rows.isThere(false);
-                return claim(connection, session, claim);
+                return claim(connection, session, claim, elsewhere);
             }
             throw e;
         }
@@ -142,7 +157,7 @@ final class Claims {
                 i = TickQuestion.setTick(statement, i, guard);
                 i = TickQuestion.setPeriod(statement, i, guard);
             }
-            return answer(connection, session, statement, claim, tick);
+            return answer(connection, session, statement, claim, tick, true);
         }
     }
 
@@ -175,7 +190,7 @@ final class Claims {
             statement.setLong(4, claim.key());
             statement.setString(5, settings.table().sql());
             statement.setString(6, session.leaseMillis());
-            ClaimAnswer answer = answer(connection, session, statement, claim, tick);
+            ClaimAnswer answer = answer(connection, session, statement, claim, tick, false);
             if (tick != null && answer instanceof ClaimAnswer.Granted) {
                 session.keepTick(tick.key(), tick.keptUntil(kept, System.nanoTime()));
             }
@@ -188,7 +203,8 @@ final class Claims {
             LockSession session,
             PreparedStatement statement,
             Claim claim,
-            @Nullable TickKey tick)
+            @Nullable TickKey tick,
+            boolean withRow)
             throws SQLException {
         long sentAt = System.nanoTime();
         String got;
@@ -209,21 +225,26 @@ final class Claims {
             if (!"true".equals(got)) {
                 return denied(guarded == null ? holders.denial(claim.name(), row) : guarded);
             }
-            boolean appeared = row.getBoolean("table_there") && !rows.isThere();
+            boolean appeared = row.getBoolean("table_there") && !withRow;
             String reason = row.getString("reason");
             if (reason != null || appeared) {
                 // The row has changed, or come into being, between the look and the grant.
-                rows.isThere(rows.isThere() || appeared);
-                free(session, claim.key(), tick);
+                rows.isThere(true);
+                free(session, claim.key(), withRow ? null : tick);
                 return denied(
                         Denial.of(claim.name(), reason == null ? DenialReason.UNKNOWN : DenialReason.valueOf(reason)));
             }
-            return granted(connection, session, row, claim, tick);
+            return granted(connection, session, row, claim, tick, withRow);
         }
     }
 
     private ClaimAnswer granted(
-            Connection connection, LockSession session, ResultSet row, Claim claim, @Nullable TickKey tick)
+            Connection connection,
+            LockSession session,
+            ResultSet row,
+            Claim claim,
+            @Nullable TickKey tick,
+            boolean withRow)
             throws SQLException {
         Instant now = LockSession.instant(row, "now");
         Held tenure = Held.granted(claim.name(), row.getLong("fence"), now, tick);
@@ -232,7 +253,7 @@ final class Claims {
         // ours.
         boolean ahead = rowFence != null && tenure.fence() == rowFence + 1;
         // The claim has written the row itself where it remembered a tick.
-        boolean written = tick != null && !tick.afterEnd() && rows.isThere();
+        boolean written = tick != null && !tick.afterEnd() && withRow;
         if (claim.data() != null || (!written && (row.getBoolean("has_data") || ahead))) {
             rows.payload(connection, tenure, claim.data());
         }

@@ -37,6 +37,11 @@ record Held(
         return new Held(name, fence, acquiredAt, grantedAt, tick, System.nanoTime());
     }
 
+    /** The tenure was lost, and its body may still run; it gets that long to end. */
+    Held lost(Duration grace) {
+        return new Held(name, fence, acquiredAt, grantedAt, tick, System.nanoTime() + grace.toNanos());
+    }
+
     boolean isKept() {
         return keptUntil != null;
     }

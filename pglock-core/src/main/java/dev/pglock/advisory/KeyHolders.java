@@ -11,6 +11,7 @@ import dev.pglock.jdbc.ConnectionSource;
 import dev.pglock.jdbc.SessionSettings;
 import dev.pglock.jdbc.SqlStates;
 import dev.pglock.jdbc.SqlWork;
+import dev.pglock.jdbc.Telling;
 import dev.pglock.lease.LeaseRows;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.StoreIdentity;
@@ -32,6 +33,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.LongPredicate;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -44,11 +47,15 @@ final class KeyHolders {
 
     private static final Logger log = LoggerFactory.getLogger(KeyHolders.class);
 
+    private static final int LOOKS = 3;
+    private static final Duration BETWEEN_LOOKS = Duration.ofMillis(40);
+
     private final ConnectionSource reads;
     private final StoreIdentity identity;
     private final KeyDerivation keys;
     private final AdvisorySettings settings;
     private final LeaseRows rows;
+    private final Telling telling = new Telling();
 
     /** How the application names of this namespace's sessions begin. */
     private final String prefix;
@@ -123,7 +130,13 @@ final class KeyHolders {
         });
     }
 
-    List<LockInfo> findAll(Map<Long, Held> own) {
+    /**
+     * All locks of the namespace.
+     *
+     * @param own what this replica holds
+     * @param isTick whether a key only remembers a tick; those of other replicas cannot be told from locks without a name
+     */
+    List<LockInfo> findAll(Map<Long, Held> own, LongPredicate isTick) {
         return run("The advisory locks could not be looked up", (connection, unanswered) -> {
             Map<Long, Holder> holders = holders(connection, null);
             Map<String, LockInfo> found = new TreeMap<>();
@@ -134,6 +147,9 @@ final class KeyHolders {
                 names.put(keys.key(identity.namespace(), row.name()), row.name());
             }
             holders.forEach((key, holder) -> {
+                if (isTick.test(key)) {
+                    return;
+                }
                 String name = names.getOrDefault(key, nameless(key));
                 found.put(name, held(name, holder, own.get(key), found.get(name)));
             });
@@ -245,31 +261,46 @@ final class KeyHolders {
     // ---- operators
 
     boolean forceRelease(String name, long key, boolean now, Map<Long, Held> own) {
-        return run("Lock '" + name + "' could not be released by force", (connection, unanswered) -> {
-            Holder holder = holders(connection, key).get(key);
-            if (holder == null) {
-                return false;
-            }
-            Map<Long, String> locks = locksOn(connection, holder, own);
-            Collection<String> all = locks.values();
-            if (!now) {
-                throw new LockRefusedException("Advisory lock '" + name + "' is held by " + describe(holder)
-                        + " and can only be released by force at"
-                        + " once (now), because that ends the whole session and with it: " + all);
-            }
-            log.warn(
-                    "Session {} of {} is ended by force, and with it its locks: {}",
-                    holder.pid(),
-                    describe(holder),
-                    all);
-            try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.TERMINATE)) {
-                statement.setInt(1, holder.pid());
-                statement.setArray(2, waitKeys(connection, locks.keySet()));
-                try (ResultSet row = statement.executeQuery()) {
-                    return row.next() && row.getBoolean("ended");
-                }
-            }
-        });
+        return telling.tellIfPossible(form ->
+                run("Lock '" + name + "' could not be released by force", (connection, unanswered) -> {
+                    Holder holder = lasting(connection, key);
+                    if (holder == null) {
+                        return false;
+                    }
+                    Map<Long, String> locks = locksOn(connection, holder, own);
+                    Collection<String> all = locks.values();
+                    if (!now) {
+                        throw new LockRefusedException("Advisory lock '" + name + "' is held by " + describe(holder)
+                                + " and can only be released by force at"
+                                + " once (now), because that ends the whole session and with it: " + all);
+                    }
+                    log.warn(
+                            "Session {} of {} is ended by force, and with it its locks: {}",
+                            holder.pid(),
+                            describe(holder),
+                            all);
+                    try (PreparedStatement statement = connection.prepareStatement(form.apply(AdvisorySql.TERMINATE))) {
+                        statement.setInt(1, holder.pid());
+                        statement.setArray(2, waitKeys(connection, locks.keySet()));
+                        try (ResultSet row = statement.executeQuery()) {
+                            return row.next() && row.getBoolean("ended");
+                        }
+                    }
+                }));
+    }
+
+    /**
+     * Whoever holds the key for longer than a statement. A lease that is being claimed at this moment has it too, by the one
+     * who was told of the release a moment ago for instance, and must not pay for it with his session.
+     */
+    private @Nullable Holder lasting(Connection connection, long key) throws SQLException {
+        Holder holder = holders(connection, key).get(key);
+        for (int look = 1; look < LOOKS && holder != null; look++) {
+            LockSupport.parkNanos(BETWEEN_LOOKS.toNanos());
+            Holder again = holders(connection, key).get(key);
+            holder = holder.equals(again) ? holder : null;
+        }
+        return holder;
     }
 
     private static Array waitKeys(Connection connection, Set<Long> keys) throws SQLException {

@@ -3,6 +3,7 @@ package dev.pglock.advisory;
 import dev.pglock.ConnectionWork;
 import dev.pglock.jdbc.SessionFactory;
 import dev.pglock.jdbc.SqlStates;
+import dev.pglock.jdbc.Telling;
 import dev.pglock.store.WakeUps;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -47,8 +48,9 @@ final class LockSession {
     private final int pid;
     private final Duration lease;
     private final ReentrantLock turn = new ReentrantLock(true);
+    private final Telling telling = new Telling();
 
-    /** By key. Changed only by whoever has the turn, read by anybody. */
+    /** By key. Changed by whoever has the turn, and by a loss; read by anybody. */
     private final Map<Long, Held> held = new ConcurrentHashMap<>();
 
     /** Keys of ticks, with the {@link System#nanoTime()} until which they are kept. Changed and read like those above. */
@@ -187,16 +189,30 @@ final class LockSession {
         return Map.copyOf(held);
     }
 
+    /** How many keys, those of ticks included. */
     int size() {
-        return held.size();
+        return held.size() + ticks.size();
+    }
+
+    /** How many of them are those of ticks. */
+    int ticksKept() {
+        return ticks.size();
+    }
+
+    boolean isTick(long key) {
+        return ticks.containsKey(key);
     }
 
     void put(long key, Held tenure) {
         held.put(key, tenure);
     }
 
+    /** The server says that the key is not held any more. */
     void forget(long key) {
-        held.remove(key);
+        Held tenure = held.remove(key);
+        if (tenure != null) {
+            endTick(tenure);
+        }
     }
 
     /** Until when the key of a tick is kept; null: it is not. */
@@ -208,6 +224,37 @@ final class LockSession {
     /** Keeps the key of a tick, which the session holds, until then. */
     void keepTick(long key, long until) {
         ticks.put(key, until);
+    }
+
+    /** The tenure is over: if the next tick depends on that, its key is kept from now on for as long as that takes. */
+    void endTick(Held tenure) {
+        TickKey tick = tenure.tick();
+        if (tick != null && tick.afterEnd()) {
+            ticks.computeIfPresent(tick.key(), (key, until) -> tick.keptAfter(System.nanoTime()));
+        }
+    }
+
+    /** The row remembers the tick of that tenure: its key, if it was taken before there was a row, need not. */
+    void dropTick(Held tenure) {
+        TickKey tick = tenure.tick();
+        if (tick != null && tick.afterEnd()) {
+            ticks.computeIfPresent(tick.key(), (key, until) -> System.nanoTime());
+        }
+    }
+
+    /**
+     * A tenure was lost although the session lives: its key is kept a little longer, for the body to end, and then given
+     * back by whoever has the turn. No longer than the server bears silence, since nobody speaks for it any more. Never
+     * blocks: needs no turn.
+     */
+    void abandon(long key, long fence) {
+        held.computeIfPresent(key, (k, tenure) -> {
+            if (tenure.fence() != fence || tenure.isKept()) {
+                return tenure;
+            }
+            endTick(tenure);
+            return tenure.lost(lease.dividedBy(3));
+        });
     }
 
     /** How long it takes until something need not be kept any more; null: nothing is kept. */
@@ -226,20 +273,30 @@ final class LockSession {
     boolean unlock(long key) throws SQLException {
         Held tenure = held.remove(key);
         boolean done = false;
-        try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.UNLOCK)) {
-            statement.setLong(1, key);
-            statement.setString(2, greatestSilence());
-            statement.setInt(3, WakeUps.waitKey(key));
-            try (ResultSet row = statement.executeQuery()) {
-                boolean unlocked = row.next() && row.getBoolean("unlocked");
-                done = true;
-                return unlocked;
-            }
+        try {
+            boolean unlocked = telling.tellIfPossible(form -> {
+                String sql = form.apply(AdvisorySql.UNLOCK);
+                // A key is given back even if the transaction fails in its end: the second time there is none.
+                return unlock(key, sql) || !sql.equals(AdvisorySql.UNLOCK);
+            });
+            done = true;
+            return unlocked;
         } finally {
             if (!done && tenure != null) {
                 held.put(key, tenure.over());
             }
             endIfClosing();
+        }
+    }
+
+    private boolean unlock(long key, String sql) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+            statement.setLong(1, key);
+            statement.setString(2, greatestSilence());
+            statement.setInt(3, WakeUps.waitKey(key));
+            try (ResultSet row = statement.executeQuery()) {
+                return row.next() && row.getBoolean("unlocked");
+            }
         }
     }
 

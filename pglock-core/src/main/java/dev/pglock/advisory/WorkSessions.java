@@ -13,9 +13,13 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.IntSupplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -35,13 +39,24 @@ final class WorkSessions {
     /** By key. */
     private final Map<Long, LockSession> working = new ConcurrentHashMap<>();
 
+    private final IntSupplier elsewhere;
+    private final ReentrantLock reserving = new ReentrantLock();
+    private final AtomicInteger opening = new AtomicInteger();
+
+    /**
+     * Creates those of one replica.
+     *
+     * @param elsewhere how many keys it has on its lock session
+     */
     WorkSessions(
             LockSessions sessions,
             Claims claims,
             KeyHolders holders,
             StoreIdentity identity,
             KeyDerivation keys,
-            AdvisorySettings settings) {
+            AdvisorySettings settings,
+            IntSupplier elsewhere) {
+        this.elsewhere = elsewhere;
         this.sessions = sessions;
         this.claims = claims;
         this.holders = holders;
@@ -52,6 +67,18 @@ final class WorkSessions {
 
     boolean isEmpty() {
         return working.isEmpty();
+    }
+
+    /** How many there are, those that are being opened included. */
+    int size() {
+        return working.size() + opening.get();
+    }
+
+    /** What they hold, by key, as of now. */
+    Map<Long, Held> holdings() {
+        Map<Long, Held> all = new HashMap<>();
+        working.values().forEach(session -> all.putAll(session.holdings()));
+        return all;
     }
 
     boolean has(Renewal renewal) {
@@ -71,23 +98,46 @@ final class WorkSessions {
             // Whoever waits does not open a session at each attempt.
             return new ClaimAnswer.Denied(busy);
         }
+        reserve(claim);
         LockSession session = null;
         boolean granted = false;
         try {
             LockSession own = sessions.open();
             session = own;
-            ClaimAnswer answer = claims.on(own, claim);
+            // Its room is reserved.
+            ClaimAnswer answer = claims.on(own, claim, () -> 0);
             granted = answer instanceof ClaimAnswer.Granted;
-            if (granted) {
-                working.put(claim.key(), own);
-            }
             return answer;
         } catch (SQLException e) {
             return Claims.busy(claim, e);
         } finally {
+            settle(claim, granted ? session : null);
             if (session != null && !granted) {
                 session.close();
             }
+        }
+    }
+
+    /** Before a connection is opened for it. */
+    private void reserve(Claim claim) {
+        reserving.lock();
+        try {
+            claims.refuseBeyondLimit(claim, elsewhere.getAsInt() + size(), 0, 1);
+            int ignored = opening.incrementAndGet();
+        } finally {
+            reserving.unlock();
+        }
+    }
+
+    private void settle(Claim claim, @Nullable LockSession granted) {
+        reserving.lock();
+        try {
+            int ignored = opening.decrementAndGet();
+            if (granted != null) {
+                working.put(claim.key(), granted);
+            }
+        } finally {
+            reserving.unlock();
         }
     }
 
@@ -100,6 +150,9 @@ final class WorkSessions {
     }
 
     void abandon(Tenancy tenancy) {
+        if (!working.containsKey(tenancy.key())) {
+            return;
+        }
         LockSession left = working.computeIfPresent(tenancy.key(), (key, session) -> {
             Held tenure = session.held(key);
             if (tenure == null || tenure.fence() != tenancy.fence()) {

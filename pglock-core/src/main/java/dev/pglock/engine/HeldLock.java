@@ -259,6 +259,7 @@ final class HeldLock implements LockHandle {
         tenures.forget(this);
         // The body is told before anybody else: what listeners do must not keep it from that.
         boolean interrupted = terms.onLost() == OnLost.INTERRUPT && execution.interrupt();
+        tenures.abandon(this);
         tenures.reportLoss(this, reason, interrupted);
         List<Runnable> actions;
         callbackGuard.lock();

@@ -308,7 +308,6 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         LockStore store = asked.home().store();
         LockHandle lock = acquire(asked);
         LockStore.Tenancy held = new LockStore.Tenancy(lock.name(), lock.key(), lock.fence());
-        lock.onLost(() -> store.abandon(held));
         try {
             return lock.<T, SQLException>execute(() -> store.onConnection(held, work));
         } finally {

@@ -4,6 +4,7 @@ import dev.pglock.LockStorageException;
 import dev.pglock.LossReason;
 import dev.pglock.RunOutcome;
 import dev.pglock.store.LockStore;
+import dev.pglock.store.LockStore.Tenancy;
 import dev.pglock.store.Release;
 import dev.pglock.store.Renewal;
 import dev.pglock.store.RenewalAnswer;
@@ -71,6 +72,14 @@ final class Tenures {
     /** No heartbeat and no watchdog for it any more. */
     void forget(HeldLock lock) {
         held.remove(lock);
+    }
+
+    /** It was lost, and its body may run on: the store must not keep it for that. */
+    void abandon(HeldLock lock) {
+        store.abandon(new Tenancy(lock.name(), lock.key(), lock.fence()));
+        if (!closed) {
+            planTidyUp();
+        }
     }
 
     List<HeldLock> held() {

@@ -75,12 +75,23 @@ public final class BorrowedConnections extends RecoveringSource {
         }
     }
 
-    /** As it is lent: its settings are the application's own, as for all its work. */
+    /** As it is lent: its settings are the application's own, as for all its work. It goes back in the mode it came in. */
     @Override
     public Connection open(Duration budget) throws SQLException {
         Connection connection = lender.getConnection();
-        connection.setAutoCommit(false);
-        return connection;
+        boolean lent = false;
+        try {
+            SupportedDatabase.check(connection);
+            refuseOpenTransaction(connection);
+            boolean autoCommit = connection.getAutoCommit();
+            connection.setAutoCommit(false);
+            lent = true;
+            return autoCommit ? LentForWork.around(connection) : connection;
+        } finally {
+            if (!lent) {
+                connection.close();
+            }
+        }
     }
 
     @Override

@@ -12,6 +12,7 @@ import dev.pglock.jdbc.ConnectionSource.Lane;
 import dev.pglock.jdbc.JdbcTimeouts;
 import dev.pglock.jdbc.SqlStates;
 import dev.pglock.jdbc.SqlWork;
+import dev.pglock.jdbc.Telling;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.LockStore;
@@ -67,8 +68,12 @@ public final class LeaseStore implements LockStore {
     private final AtomicLong ownFence = new AtomicLong();
 
     private final TickQuestion ticks = new TickQuestion();
+    private final Telling telling = new Telling();
 
     private volatile @Nullable LeaseSql resolved;
+
+    /** It remembers which database is ours. */
+    private volatile @Nullable TransactionLock transactionLock;
 
     /**
      * Creates the store of one replica. Asks nothing yet.
@@ -320,18 +325,19 @@ public final class LeaseStore implements LockStore {
     }
 
     private boolean releaseOnce(Release release) {
-        return run(
+        return telling.tellIfPossible(form -> run(
                 "Lock '" + release.name() + "' could not be released",
                 Lane.WORK,
                 timeouts.work(),
                 (connection, unanswered) -> {
                     LeaseSql sql = sql(connection);
-                    return release(connection, sql, release) || (unanswered && wasReleased(connection, sql, release));
-                });
+                    return release(connection, form.apply(sql.release), release)
+                            || (unanswered && wasReleased(connection, sql, release));
+                }));
     }
 
-    private boolean release(Connection connection, LeaseSql sql, Release release) throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(sql.release)) {
+    private boolean release(Connection connection, String sql, Release release) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
             statement.setString(1, identity.namespace());
             statement.setString(2, release.name());
             statement.setObject(3, identity.holder());
@@ -408,8 +414,12 @@ public final class LeaseStore implements LockStore {
         LeaseSql sql =
                 resolved != null ? resolved : run(what, Lane.WORK, timeouts.work(), (own, unanswered) -> sql(own));
         try {
-            return new TransactionLock(connections, sql.table, identity.namespace(), timeouts.work())
-                    .tryAcquire(transaction, name, key);
+            TransactionLock known = transactionLock;
+            if (known == null) {
+                known = new TransactionLock(connections, sql.table, identity.namespace(), timeouts.work());
+                transactionLock = known;
+            }
+            return known.tryAcquire(transaction, name, key);
         } catch (SQLException e) {
             throw failure(what, e);
         }
@@ -464,12 +474,13 @@ public final class LeaseStore implements LockStore {
 
     @Override
     public boolean forceRelease(String name, long key, boolean now) {
-        return run(
+        return telling.tellIfPossible(form -> run(
                 "Lock '" + name + "' could not be released by force",
                 Lane.WORK,
                 timeouts.work(),
                 (connection, unanswered) -> unlessTableIsMissing(false, () -> {
-                    try (PreparedStatement statement = connection.prepareStatement(sql(connection).forceRelease)) {
+                    String sql = form.apply(sql(connection).forceRelease);
+                    try (PreparedStatement statement = connection.prepareStatement(sql)) {
                         statement.setBoolean(1, now);
                         statement.setString(2, identity.namespace());
                         statement.setString(3, name);
@@ -478,7 +489,7 @@ public final class LeaseStore implements LockStore {
                             return row.next();
                         }
                     }
-                }));
+                })));
     }
 
     @Override

@@ -23,10 +23,12 @@ public final class TransactionLock {
 
     private static final String TRY_KEY = """
             SELECT pg_try_advisory_xact_lock(?::bigint) AS got, pg_is_in_recovery() AS standby,
+                   current_database() AS database, extract(epoch FROM pg_postmaster_start_time())::text AS server,
                    current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') AS sees_news
             """;
 
     private final ConnectionSource own;
+    private final SameDatabase home;
     private final LeaseRows rows;
     private final String namespace;
     private final Duration budget;
@@ -41,6 +43,7 @@ public final class TransactionLock {
      */
     public TransactionLock(ConnectionSource own, LeaseTable table, String namespace, Duration budget) {
         this.own = own;
+        this.home = new SameDatabase(own, budget);
         this.rows = new LeaseRows(table);
         this.namespace = namespace;
         this.budget = budget;
@@ -54,6 +57,7 @@ public final class TransactionLock {
      * @param key its key
      * @return whether the lock is held
      * @throws IllegalStateException if the connection is in autocommit mode, where the lock would end at once
+     * @throws IllegalArgumentException if it leads to another database
      * @throws SQLException if a statement failed
      */
     public boolean tryAcquire(Connection transaction, String name, long key) throws SQLException {
@@ -80,11 +84,13 @@ public final class TransactionLock {
         try (PreparedStatement statement = transaction.prepareStatement(TRY_KEY)) {
             statement.setLong(1, key);
             try (ResultSet row = statement.executeQuery()) {
-                if (!row.next() || !row.getBoolean("got")) {
-                    return false;
-                }
+                row.next();
                 if (row.getBoolean("standby")) {
                     throw new SQLException("The server is a standby: its locks exclude nobody on the primary", "25006");
+                }
+                home.require(row.getString("database"), row.getString("server"));
+                if (!row.getBoolean("got")) {
+                    return false;
                 }
                 seesNews = row.getBoolean("sees_news");
             }

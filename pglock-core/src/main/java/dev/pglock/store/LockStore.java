@@ -106,6 +106,7 @@ public interface LockStore extends AutoCloseable {
      * @param key the name's advisory key
      * @return whether the lock is held
      * @throws IllegalStateException if the connection is in no transaction
+     * @throws IllegalArgumentException if it does not lead to the database of the locks
      */
     default boolean tryInTransaction(Connection transaction, String name, long key) {
         throw new UnsupportedOperationException("The strategy " + strategy() + " knows no locks inside transactions");
@@ -163,15 +164,15 @@ public interface LockStore extends AutoCloseable {
     }
 
     /**
-     * The tenure has ended, one way or another: what is left of its connection, and still runs on it, is to be ended. Never
-     * blocks.
+     * The tenure is over for its holder, although its body may still run: what nobody renews any more is not to be kept on
+     * its behalf for longer than an unrenewed lease, and work that still runs on its connection is to be ended. Never blocks.
      *
      * @param held the tenure
      */
     default void abandon(Tenancy held) {}
 
     /**
-     * A tenure on which work is done.
+     * A tenure, as the server knows it.
      *
      * @param name the lock's name
      * @param key the name's advisory key

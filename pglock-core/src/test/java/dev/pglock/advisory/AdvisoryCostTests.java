@@ -7,9 +7,12 @@ import dev.pglock.Denial;
 import dev.pglock.DenialReason;
 import dev.pglock.LockHandle;
 import dev.pglock.LockRequest;
+import dev.pglock.LockStrategy;
 import dev.pglock.RunOutcome;
 import dev.pglock.Tick;
+import dev.pglock.engine.EngineSettings;
 import dev.pglock.engine.LockEngine;
+import dev.pglock.jdbc.NotifiedWakeUps;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.KeyDerivation;
@@ -174,7 +177,13 @@ class AdvisoryCostTests {
         database.execute("CREATE TABLE business (id int)");
         ExecutorService threads = Executors.newFixedThreadPool(4);
         try (LockEngine holder = Replica.engine(a, "A", LONG);
-                LockEngine waiter = Replica.engine(b, "B", LONG);
+                LockEngine waiter = LockEngine.builder(
+                                EngineSettings.defaults(Replica.NAMESPACE, "B", LockStrategy.ADVISORY)
+                                        .withLease(LONG, null))
+                        .store(b)
+                        .wakeUps(new NotifiedWakeUps(
+                                stores.sessions(StoreIdentity.random(NAMESPACE, "B"), database.url(), LONG)))
+                        .build();
                 Connection direct = database.direct();
                 Statement statement = direct.createStatement()) {
             List<LockHandle> locks = new ArrayList<>();
@@ -184,6 +193,9 @@ class AdvisoryCostTests {
                 locks.add(holder.tryAcquire(request).orElseThrow());
                 waiters.add(threads.submit(() -> waiter.acquire(request)));
             }
+            await().until(() -> database.isTrue("SELECT count(*) = 4 FROM pg_locks WHERE locktype = 'advisory'"
+                    + " AND objsubid = 2 AND mode = 'ShareLock' AND granted AND database ="
+                    + " (SELECT oid FROM pg_database WHERE datname = current_database())"));
             long begun = System.nanoTime();
 
             statement.execute("CREATE INDEX CONCURRENTLY ON business (id)");

@@ -21,15 +21,20 @@ import dev.pglock.store.Release;
 import dev.pglock.store.Renewal;
 import dev.pglock.store.RenewalAnswer.Result;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.Concurrently;
 import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
 import java.sql.Connection;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.RepeatedTest;
@@ -243,6 +248,65 @@ class AdvisoryLossTests {
 
         assertThat(grants.get()).isGreaterThan(1800);
         assertThat(stores.keysHeld()).isZero();
+    }
+
+    /** Sessions are ended at any moment of what four threads on two replicas do with three names. */
+    @Test
+    void sessionsThatAreEndedUnderClaimsLeaveNobodyWithALockThatAnotherHas() throws Exception {
+        LockEngine a = engine(store("A"), "A");
+        LockEngine b = engine(store("B"), "B");
+        Map<String, Set<LockHandle>> holders = new ConcurrentHashMap<>();
+        AtomicInteger grants = new AtomicInteger();
+        AtomicBoolean over = new AtomicBoolean();
+        Thread administrator = new Thread(() -> {
+            while (!over.get()) {
+                database.terminate("pglock:" + NAMESPACE + ":%");
+            }
+        });
+        administrator.start();
+        try {
+            Concurrently.run(4, i -> () -> {
+                LockEngine engine = i % 2 == 0 ? a : b;
+                for (int n = 0; n < 150; n++) {
+                    String name = "name " + n % 3;
+                    try {
+                        LockHandle lock =
+                                engine.tryAcquire(LockRequest.of(name)).orElse(null);
+                        if (lock != null) {
+                            grants.incrementAndGet();
+                            Set<LockHandle> all = holders.computeIfAbsent(name, key -> ConcurrentHashMap.newKeySet());
+                            all.add(lock);
+                            // Whoever came before has been lost, or is about to see it: never two for longer.
+                            await().atMost(HEARTBEAT.multipliedBy(3))
+                                    .pollInterval(Duration.ofMillis(2))
+                                    .until(() -> all.stream()
+                                                    .filter(LockHandle::isHeld)
+                                                    .count()
+                                            <= 1);
+                            all.remove(lock);
+                            lock.close();
+                        }
+                    } catch (LockStorageException e) {
+                        assertThat(e).hasMessageContaining("could not be");
+                    }
+                }
+                return null;
+            });
+        } finally {
+            over.set(true);
+            administrator.join();
+        }
+        assertThat(grants.get()).isGreaterThan(50);
+        for (LockEngine engine : List.of(a, b)) {
+            for (int i = 0; i < 3; i++) {
+                String name = "name " + i;
+                await().ignoreExceptions().until(() -> {
+                    engine.tryAcquire(LockRequest.of(name)).orElseThrow().close();
+                    return true;
+                });
+            }
+        }
+        await().until(() -> stores.keysHeld() == 0);
     }
 
     @Test

@@ -26,9 +26,20 @@ public final class AdvisoryStores implements AutoCloseable {
 
     private final TestDatabase database;
     private final List<AutoCloseable> open = new ArrayList<>();
+    private String role;
+    private String password;
 
     private AdvisoryStores(TestDatabase database) {
         this.database = database;
+        this.role = database.username();
+        this.password = database.password();
+    }
+
+    /** From now on everything is done as a role whose password is its name. */
+    public AdvisoryStores as(String itsRole) {
+        role = itsRole;
+        password = itsRole;
+        return this;
     }
 
     public static AdvisoryStores withTable() {
@@ -39,6 +50,12 @@ public final class AdvisoryStores implements AutoCloseable {
 
     public static AdvisoryStores withoutTable() {
         return new AdvisoryStores(PostgresServer.shared().newDatabase());
+    }
+
+    public static AdvisoryStores withTable(TestDatabase database) {
+        AdvisoryStores stores = new AdvisoryStores(database);
+        stores.createTable();
+        return stores;
     }
 
     public void createTable() {
@@ -83,7 +100,7 @@ public final class AdvisoryStores implements AutoCloseable {
 
     public SessionFactory sessions(StoreIdentity identity, String url, Duration lease) {
         return new SessionFactory(
-                () -> ConnectionSpec.of(url, database.username(), database.password()),
+                () -> ConnectionSpec.of(url, role, password),
                 SessionSettings.of(identity.namespace(), identity.label(), JdbcTimeouts.of(lease)));
     }
 

@@ -36,6 +36,8 @@ import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -140,6 +142,42 @@ class KeyHoldersTests {
         taken(b, LockRequest.of("two"));
         await().atMost(Duration.ofSeconds(1)).until(() -> !one.isHeld() && !two.isHeld());
         assertThat(b.forceRelease("never seen", "the test says so", true)).isFalse();
+    }
+
+    /** The server keeps neither, and the row may be that of an earlier tenure. */
+    @Test
+    void ofAnotherReplicasLockTheHolderIsKnownButNotItsFenceOrSinceWhen() {
+        taken(a, LockRequest.of("earlier").data("x")).close();
+        LockHandle own = taken(a, LockRequest.of("earlier"));
+
+        LockInfo seen = b.find("earlier").orElseThrow();
+        assertThat(seen.holder()).isEqualTo("A");
+        assertThat(seen.state()).isEqualTo(LockState.HELD);
+        assertThat(seen.fence()).isNull();
+        assertThat(seen.acquiredAt()).isNull();
+        assertThat(a.find("earlier").orElseThrow().fence()).isEqualTo(own.fence());
+        assertThat(a.find("earlier").orElseThrow().acquiredAt()).isEqualTo(own.acquiredAt());
+    }
+
+    /** Whoever claims a lease has the key for the length of a statement, on a connection that others use as well. */
+    @Test
+    void byForceNobodyLosesTheSessionOnWhichHeIsJustClaiming() throws Exception {
+        long key = KeyDerivation.SHA256.key("orders", "name");
+        try (Connection claimant = database.direct();
+                Statement statement = claimant.createStatement()) {
+            claimant.setAutoCommit(false);
+            statement.execute("SELECT pg_advisory_xact_lock(" + key + ")");
+            CompletableFuture<Boolean> forced =
+                    CompletableFuture.supplyAsync(() -> b.forceRelease("name", "the test says so", true));
+            await().pollInterval(Duration.ofMillis(2))
+                    .until(() -> database.isTrue(
+                            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE '%starts_with(a.application_name%'"
+                                    + " AND application_name = 'pglock:orders:B')"));
+            claimant.rollback();
+
+            assertThat(forced.get(5, TimeUnit.SECONDS)).isFalse();
+            assertThat(claimant.isValid(1)).isTrue();
+        }
     }
 
     @Test

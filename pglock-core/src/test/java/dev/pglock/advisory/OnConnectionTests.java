@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
 import dev.pglock.LockContext;
+import dev.pglock.LockHandle;
 import dev.pglock.LockLostException;
+import dev.pglock.LockRefusedException;
 import dev.pglock.LockRequest;
 import dev.pglock.LockStrategy;
 import dev.pglock.engine.EngineSettings;
@@ -30,6 +32,8 @@ class OnConnectionTests {
 
     private static final String NAMESPACE = "work";
     private static final Duration LEASE = AdvisoryStores.LEASE;
+    private static final String SESSIONS =
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pglock:" + NAMESPACE + ":few'";
 
     private final AdvisoryStores stores = AdvisoryStores.withTable();
     private final TestDatabase database = stores.database();
@@ -123,6 +127,39 @@ class OnConnectionTests {
         assertThat(business()).isZero();
         a.tryAcquire(LockRequest.of("name")).orElseThrow().close();
         assertThat(stores.keysHeld()).isZero();
+    }
+
+    @Test
+    void itCountsAmongTheMostLocksOfAReplica() throws Exception {
+        StoreIdentity identity = StoreIdentity.random(NAMESPACE, "few");
+        LockEngine few = LockEngine.builder(EngineSettings.defaults(NAMESPACE, "few", LockStrategy.ADVISORY)
+                        .withLease(LEASE, Duration.ofMillis(200)))
+                .store(stores.store(identity, database.url(), LEASE, 2))
+                .build();
+        engines.add(few);
+        LockHandle ordinary = few.tryAcquire(LockRequest.of("ordinary")).orElseThrow();
+
+        few.onConnection(LockRequest.of("work"), connection -> {
+            long sessions = database.number(SESSIONS);
+            assertThatExceptionOfType(LockRefusedException.class)
+                    .isThrownBy(() -> few.tryAcquire(LockRequest.of("third")))
+                    .withMessageContaining("2 advisory locks")
+                    .withMessageContaining("pglock.advisory.max-locks");
+            assertThatExceptionOfType(LockRefusedException.class)
+                    .isThrownBy(() -> few.onConnection(LockRequest.of("third"), other -> null));
+            assertThat(database.number(SESSIONS))
+                    .as("opened for what was refused")
+                    .isEqualTo(sessions);
+            assertThat(few.find("work").orElseThrow().fence())
+                    .isEqualTo(LockContext.current().fence());
+            ordinary.close();
+            few.tryAcquire(LockRequest.of("third")).orElseThrow().close();
+            return null;
+        });
+        try (LockHandle one = few.tryAcquire(LockRequest.of("1")).orElseThrow();
+                LockHandle two = few.tryAcquire(LockRequest.of("2")).orElseThrow()) {
+            assertThat(two.fence()).isGreaterThan(one.fence());
+        }
     }
 
     @Test

@@ -173,7 +173,7 @@ class PoolerTests {
 
             assertThatExceptionOfType(UnsupportedDatabaseException.class)
                     .isThrownBy(() -> new Claims(identity, KeyDerivation.SHA256, settings, sql, rows, holders)
-                            .on(session, claim("name")))
+                            .on(session, claim("name"), () -> 0))
                     .withMessageContaining("pglock.strategy=lease");
 
             assertThat(session.hasEnded()).isTrue();

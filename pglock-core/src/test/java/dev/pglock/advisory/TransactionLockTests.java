@@ -1,6 +1,7 @@
 package dev.pglock.advisory;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import dev.pglock.LockHandle;
@@ -11,14 +12,17 @@ import dev.pglock.engine.LockEngine;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.Concurrently;
+import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.TestDatabase;
 import java.sql.Connection;
+import java.sql.DriverManager;
 import java.sql.SQLException;
 import java.sql.Savepoint;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -112,6 +116,48 @@ class TransactionLockTests {
                     .isThrownBy(() -> a.tryAcquireInTransaction(connection, "name"))
                     .withMessageContaining("autocommit");
             assertThat(stores.keysHeld()).isZero();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"LEASE", "ADVISORY"})
+    void aTransactionInAnotherDatabaseIsRefusedAndLeftAsItWas(LockStrategy strategy) throws Exception {
+        LockEngine a = engine(strategy, "A");
+        try (TestDatabase elsewhere = database.server().newDatabase();
+                Connection transaction = elsewhere.direct()) {
+            transaction.setAutoCommit(false);
+            TestDatabase.text(transaction, "SELECT set_config('test.written', 'before', true)");
+
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> a.tryAcquireInTransaction(transaction, "name"))
+                    .withMessageContaining(elsewhere.name())
+                    .withMessageContaining(database.name())
+                    .withMessageContaining("pglock.datasource");
+
+            assertThat(TestDatabase.text(transaction, "SELECT current_setting('test.written')"))
+                    .isEqualTo("before");
+            assertThat(elsewhere.number(
+                            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?",
+                            Integer.parseInt(TestDatabase.text(transaction, "SELECT pg_backend_pid()"))))
+                    .isZero();
+        }
+    }
+
+    @Test
+    void aTransactionInADatabaseOfTheSameNameOnAnotherServerIsRefused() throws Exception {
+        LockEngine a = engine(LockStrategy.ADVISORY, "A");
+        try (Connection here = transaction(Connection.TRANSACTION_READ_COMMITTED)) {
+            assertThat(a.tryAcquireInTransaction(here, "name")).isTrue();
+        }
+        try (PostgresServer other = PostgresServer.dedicated()) {
+            other.execute("CREATE DATABASE " + database.name());
+            String url = "jdbc:postgresql://localhost:" + other.port() + "/" + database.name();
+            try (Connection elsewhere = DriverManager.getConnection(url, "postgres", "postgres")) {
+                elsewhere.setAutoCommit(false);
+                assertThatIllegalArgumentException()
+                        .isThrownBy(() -> a.tryAcquireInTransaction(elsewhere, "name"))
+                        .withMessageContaining("of another server");
+            }
         }
     }
 

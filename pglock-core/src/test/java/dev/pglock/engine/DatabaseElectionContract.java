@@ -5,11 +5,17 @@ import static org.awaitility.Awaitility.await;
 
 import dev.pglock.advisory.AdvisoryStores;
 import dev.pglock.engine.Electorate.Replica;
+import dev.pglock.jdbc.NotifiedWakeUps;
+import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.store.WakeUps;
 import dev.pglock.testing.TcpProxy;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -35,9 +41,56 @@ abstract class DatabaseElectionContract extends LeaderElectionContract {
         return newStore(identity, url);
     }
 
+    @Override
+    WakeUps newWakeUps(String label) {
+        return new NotifiedWakeUps(stores.sessions(
+                StoreIdentity.random(electorate.namespace, label + "-listens"),
+                stores.database().url(),
+                Electorate.LEASE));
+    }
+
     @AfterEach
     void closeWires() {
         wires.values().forEach(TcpProxy::close);
+    }
+
+    @Test
+    void aRoleIsHandedOverInMilliseconds() {
+        leaderOfTwo();
+        List<Long> millis = new ArrayList<>();
+        for (int i = 0; i < 10; i++) {
+            Replica leader = electorate.awaitLeader();
+            Replica next = electorate.other(leader);
+            awaitWaiter(next);
+            int terms = electorate.terms.size();
+            if (i % 2 == 0) {
+                leader.election.stop();
+            } else {
+                assertThat(leader.election.resign()).isTrue();
+            }
+            await().pollInterval(Duration.ofMillis(1)).until(() -> electorate.terms.size() > terms);
+            millis.add(
+                    (electorate.terms.get(terms).grantedAt - electorate.terms.get(terms - 1).revokedEnd) / 1_000_000);
+            if (i % 2 == 0) {
+                leader.election.start();
+            }
+        }
+        Collections.sort(millis);
+        System.out.println(getClass().getSimpleName() + ": roles were handed over in " + millis + " ms");
+        assertThat(millis.get(5)).as(millis.toString()).isLessThan(100);
+    }
+
+    private void awaitWaiter(Replica next) {
+        int waitKey = WakeUps.waitKey(KeyDerivation.SHA256.key(electorate.namespace, "leader:role"));
+        await().atMost(Duration.ofSeconds(10))
+                .pollInterval(Duration.ofMillis(5))
+                .until(() -> stores.database()
+                                .number("""
+                        SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
+                        WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND objid = ?::int::oid
+                          AND application_name = ?
+                        """, waitKey, "pglock:" + electorate.namespace + ":" + next.label + "-listens")
+                        == 1);
     }
 
     @Test

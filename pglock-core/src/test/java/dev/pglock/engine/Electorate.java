@@ -10,6 +10,7 @@ import dev.pglock.LockListener;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
 import dev.pglock.store.LockStore;
+import dev.pglock.store.WakeUps;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -70,12 +71,13 @@ final class Electorate implements AutoCloseable {
         volatile Duration revokedTakes = Duration.ZERO;
         volatile @Nullable Predicate<LeaderTerm> onGranted;
 
-        Replica(String label, LockStore store) {
+        Replica(String label, LockStore store, WakeUps wakeUps) {
             this.label = label;
             this.store = new FaultyStore(store);
             this.engine = LockEngine.builder(EngineSettings.defaults(namespace, label, store.strategy())
                             .withLease(LEASE, HEARTBEAT))
                     .store(this.store)
+                    .wakeUps(wakeUps)
                     .listener(new LockListener() {
                         @Override
                         public void outageBegan(LockStrategy strategy, LockStorageException cause) {
@@ -124,15 +126,9 @@ final class Electorate implements AutoCloseable {
         }
     }
 
-    Replica join(String label, LockStore store) {
-        Replica replica = new Replica(label, store);
+    Replica join(String label, LockStore store, WakeUps wakeUps) {
+        Replica replica = new Replica(label, store, wakeUps);
         replicas.add(replica);
-        return replica;
-    }
-
-    Replica started(String label, LockStore store) {
-        Replica replica = join(label, store);
-        replica.election.start();
         return replica;
     }
 

@@ -92,6 +92,11 @@ final class FaultyStore implements LockStore {
     }
 
     @Override
+    public void abandon(Tenancy held) {
+        delegate.abandon(held);
+    }
+
+    @Override
     public void tidyUp() {
         delegate.tidyUp();
     }

@@ -13,12 +13,16 @@ import dev.pglock.LockState;
 import dev.pglock.engine.Electorate.Replica;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.store.WakeUps;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -29,6 +33,10 @@ abstract class LeaderElectionContract {
 
     abstract LockStore newStore(StoreIdentity identity);
 
+    WakeUps newWakeUps(String label) {
+        return WakeUps.NONE;
+    }
+
     @AfterEach
     void closeAndCheck() {
         electorate.close();
@@ -36,7 +44,7 @@ abstract class LeaderElectionContract {
     }
 
     Replica join(String label) {
-        return electorate.join(label, newStore(StoreIdentity.random(electorate.namespace, label)));
+        return electorate.join(label, newStore(StoreIdentity.random(electorate.namespace, label)), newWakeUps(label));
     }
 
     Replica started(String label) {
@@ -276,6 +284,57 @@ abstract class LeaderElectionContract {
                 .hasSize(1);
     }
 
+    /** By several threads at once, and by listeners, with whatever is under way. */
+    @Test
+    void whateverStartsStopsAndResignsThereAreNeverTwoAndNothingIsLeft() throws Exception {
+        List<Replica> all = List.of(join("A"), join("B"));
+        for (Replica replica : all) {
+            replica.revokedTakes = Duration.ofMillis(5);
+            replica.onGranted = term -> {
+                switch (ThreadLocalRandom.current().nextInt(6)) {
+                    case 0 -> replica.election.close();
+                    case 1 -> {
+                        replica.election.stop();
+                        replica.election.start();
+                    }
+                    case 2 -> assertThat(replica.election.resign()).isIn(true, false);
+                    default -> {}
+                }
+                return ThreadLocalRandom.current().nextInt(10) > 0;
+            };
+        }
+        long until = System.nanoTime() + Duration.ofSeconds(6).toNanos();
+        List<Thread> meddlers = new ArrayList<>();
+        for (int i = 0; i < 6; i++) {
+            LeaderElection election = all.get(i % 2).election;
+            Thread meddler = new Thread(() -> {
+                while (System.nanoTime() < until) {
+                    switch (ThreadLocalRandom.current().nextInt(8)) {
+                        case 0 -> election.stop();
+                        case 1 -> election.resign();
+                        default -> election.start();
+                    }
+                    LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(300_000_000));
+                }
+            });
+            meddlers.add(meddler);
+            meddler.start();
+        }
+        for (Thread meddler : meddlers) {
+            meddler.join();
+        }
+        all.forEach(replica -> replica.election.stop());
+        await().atMost(Duration.ofSeconds(15))
+                .until(() -> all.get(0).engine.findAll().stream().noneMatch(info -> info.state() == LockState.HELD));
+        for (Replica replica : all) {
+            await().atMost(Duration.ofSeconds(5)).until(() -> replica.engine.stop(Duration.ZERO));
+            replica.engine.start();
+            replica.onGranted = null;
+        }
+        all.get(0).election.start();
+        electorate.awaitLeader();
+    }
+
     @Test
     void aStopOfOneThatNeverLedIsQuickAndLeavesNothing() {
         Replica leader = leaderOfTwo();
@@ -313,7 +372,9 @@ abstract class LeaderElectionContract {
                 .withMessageContaining("role");
         assertThatIllegalArgumentException().isThrownBy(() -> LeaderElection.of(a.engine, "x".repeat(248)));
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> LeaderElection.of(a.engine, "role", LockRequest.of("x".repeat(255))));
+                .isThrownBy(() -> LeaderElection.of(a.engine, "role", LockRequest.of("x".repeat(251))))
+                .withMessageContaining("role")
+                .withMessageContaining("250");
     }
 
     @Test

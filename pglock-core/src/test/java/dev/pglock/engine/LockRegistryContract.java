@@ -2,6 +2,7 @@ package dev.pglock.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.awaitility.Awaitility.await;
 
@@ -287,6 +288,26 @@ abstract class LockRegistryContract {
     }
 
     @Test
+    void aBodyThatOutlivesItsLockKeepsNobodyOutWhateverElseItsReplicaHolds() throws Exception {
+        LockHandle other = granted(a, "other");
+        LockHandle lock =
+                granted(a, LockRequest.of("n").maxHold(Duration.ofMillis(300)).onLost(OnLost.CONTINUE));
+        CountDownLatch body = new CountDownLatch(1);
+        Future<?> hangs = threads.submit(() -> lock.execute(() -> body.await(30, TimeUnit.SECONDS)));
+
+        LockHandle next = b.acquire(LockRequest.of("n").waitTimeout(LEASE.multipliedBy(2)));
+
+        assertThat(hangs.isDone()).isFalse();
+        assertThat(other.isHeld()).isTrue();
+        body.countDown();
+        hangs.get(5, TimeUnit.SECONDS);
+        assertThat(next.isHeld()).isTrue();
+        next.ensureHeld();
+        assertThat(next.release()).isTrue();
+        assertThat(other.release()).isTrue();
+    }
+
+    @Test
     void aLockIsKeptForItsMinimumHoldWithoutItsHolder() throws Exception {
         Duration minHold = Duration.ofMillis(1500);
         long begin = System.nanoTime();
@@ -489,6 +510,33 @@ abstract class LockRegistryContract {
             assertThat(lock.isHeld()).isTrue();
             assertThat(b.find("n").orElseThrow().completed()).isEqualTo(completed);
         }
+    }
+
+    @Test
+    void aVersionIsWhateverTextANameMayBe() {
+        List<String> versions = List.of(
+                "NULL",
+                "{}",
+                "a,b",
+                "\"",
+                "\\",
+                "'",
+                " 1 ",
+                "{\"x\": 1}",
+                "$1 ? :v %s",
+                "é\uD83D\uDE00\n",
+                "x".repeat(255));
+        for (String version : versions) {
+            LockRequest request = LockRequest.of("n").version(version);
+            assertThat(a.runOnce(request, () -> {})).as(version).isTrue();
+            assertThat(b.runOnce(request, () -> {})).as(version).isFalse();
+        }
+        assertThat(b.find("n").orElseThrow().completed())
+                .extracting(CompletedVersion::version)
+                .isEqualTo(versions);
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> LockRequest.of("n").version("x".repeat(300)))
+                .withMessageContaining("version");
     }
 
     @Test

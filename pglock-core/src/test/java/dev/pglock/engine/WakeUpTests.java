@@ -35,6 +35,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -42,6 +43,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.postgresql.PGConnection;
 
 /** Replicas that wait for each other's locks on a real server, told of releases by it. */
+@Tag("long")
 class WakeUpTests {
 
     private static final String NAMESPACE = "waiting";

@@ -38,13 +38,19 @@ final class Chaos {
             CREATE TABLE hold (id bigserial PRIMARY KEY, replica text NOT NULL, name text NOT NULL, strategy text NOT NULL,
                                fence bigint NOT NULL, began timestamptz NOT NULL DEFAULT clock_timestamp(),
                                ended timestamptz, kept boolean);
-            CREATE TABLE kill (replica text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
+            CREATE TABLE kill (replica text NOT NULL, sent timestamptz NOT NULL,
+                               at timestamptz NOT NULL DEFAULT clock_timestamp());
             CREATE TABLE failure (replica text NOT NULL, what text NOT NULL);
-            -- What a killed holder of an advisory lock had sent may be carried out when the lock is already free.
-            CREATE VIEW tenure AS SELECT * FROM hold WHERE ended IS NOT NULL OR strategy = 'LEASE';
-            -- From the end of one tenure to the next; after a kill from there, if that ended it
+            -- What a killed holder of an advisory lock had sent may be carried out when the lock is already free: what began
+            -- before the kill was sent, it had.
+            CREATE VIEW tenure AS
+              SELECT h.* FROM hold h LEFT JOIN kill k USING (replica)
+              WHERE h.ended IS NOT NULL OR h.strategy = 'LEASE' OR (h.began < k.sent) IS NOT FALSE;
+            -- From the end of one tenure to the next; after a kill from there, if that ended it. Whoever is killed right after
+            -- he has written down the end may not have released the lock any more.
             CREATE VIEW gap AS
-              SELECT h.name, h.replica, h.strategy, h.ended IS NULL AS killed, coalesce(h.ended, k.at) AS begins,
+              SELECT h.name, h.replica, h.strategy, coalesce(h.ended, k.at) AS begins,
+                     (h.ended < k.sent - interval '500 ms') IS FALSE OR h.ended IS NULL AS killed,
                      lead(h.began, 1, 'infinity') OVER (PARTITION BY h.name ORDER BY h.fence) AS ends,
                      lead(h.replica) OVER (PARTITION BY h.name ORDER BY h.fence) AS next_replica
               FROM hold h LEFT JOIN kill k USING (replica);
@@ -154,8 +160,9 @@ final class Chaos {
         }
 
         Running killedAndReplaced(TestDatabase database) throws IOException, InterruptedException {
+            String sent = database.text("SELECT clock_timestamp()");
             process.destroyForcibly().waitFor();
-            database.execute("INSERT INTO kill VALUES ('" + name + "#" + life + "')");
+            database.execute("INSERT INTO kill VALUES ('" + name + "#" + life + "', '" + sent + "')");
             return start(database, name, life + 1);
         }
     }

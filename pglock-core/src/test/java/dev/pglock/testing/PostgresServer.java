@@ -3,10 +3,12 @@ package dev.pglock.testing;
 import io.zonky.test.db.postgres.embedded.EmbeddedPostgres;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -66,13 +68,18 @@ public final class PostgresServer implements AutoCloseable {
 
     /** One that a test has to itself, may stop, and must close. Always an embedded one. */
     public static PostgresServer dedicated() {
-        return embedded();
+        return embedded(Map.of());
+    }
+
+    /** The same, with a setting that is made at the start. */
+    public static PostgresServer dedicated(String setting, String value) {
+        return embedded(Map.of(setting, value));
     }
 
     private static PostgresServer start() {
         String choice = System.getProperty(CHOICE, "embedded");
         if (choice.equals("embedded")) {
-            return embedded();
+            return embedded(Map.of());
         }
         if (choice.equals(CONTAINERS) || choice.startsWith(CONTAINERS + ":")) {
             return container(choice.equals(CONTAINERS) ? IMAGE : choice.substring(CONTAINERS.length() + 1));
@@ -84,10 +91,29 @@ public final class PostgresServer implements AutoCloseable {
                 + " is none of: embedded, testcontainers, testcontainers:image, jdbc:postgresql://host/db?user=…");
     }
 
-    private static PostgresServer embedded() {
+    /** Whether the one of the tests is embedded, and tests may do with servers and their files what they like. */
+    static boolean isEmbedded() {
+        return System.getProperty(CHOICE, "embedded").equals("embedded");
+    }
+
+    private static PostgresServer embedded(Map<String, String> more) {
+        return embedded(EmbeddedPostgres.builder(), more);
+    }
+
+    /** With its data in that directory, which stays when it is closed and is created when it is empty. */
+    static PostgresServer embedded(Path data) {
+        return embedded(
+                EmbeddedPostgres.builder()
+                        .setDataDirectory(data)
+                        .setCleanDataDirectory(false)
+                        .setPGStartupWait(Duration.ofSeconds(30)),
+                Map.of());
+    }
+
+    private static PostgresServer embedded(EmbeddedPostgres.Builder builder, Map<String, String> more) {
         try {
-            EmbeddedPostgres.Builder builder = EmbeddedPostgres.builder();
             SETTINGS.forEach(builder::setServerConfig);
+            more.forEach(builder::setServerConfig);
             EmbeddedPostgres server = builder.start();
             return new PostgresServer("localhost", server.getPort(), "postgres", "postgres", server);
         } catch (IOException e) {
@@ -142,6 +168,10 @@ public final class PostgresServer implements AutoCloseable {
     public TestDatabase newDatabase() {
         String name = "test_" + UUID.randomUUID().toString().replace("-", "").substring(0, 12);
         execute("CREATE DATABASE " + name);
+        return database(name);
+    }
+
+    TestDatabase database(String name) {
         return new TestDatabase(this, name, host, port, username, password);
     }
 

@@ -2,6 +2,7 @@ package dev.pglock.aop;
 
 import dev.pglock.Tick;
 import java.lang.reflect.Method;
+import java.time.Duration;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
@@ -20,6 +21,14 @@ final class Firing {
 
         /** A task that fires once in the life of a replica: no other replica has the same tick. */
         FireTime NONE = method -> null;
+
+        static FireTime rate(String trigger, Duration period) {
+            return method -> new Tick.Rate(TriggerNames.of(trigger, method), period);
+        }
+
+        static FireTime delay(Duration delay) {
+            return method -> new Tick.Delay(delay);
+        }
 
         /**
          * The tick of a locked method.

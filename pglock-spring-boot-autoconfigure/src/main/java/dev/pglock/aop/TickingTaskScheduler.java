@@ -1,6 +1,5 @@
 package dev.pglock.aop;
 
-import dev.pglock.Tick;
 import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
@@ -10,7 +9,6 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.scheduling.SchedulingAwareRunnable;
 import org.springframework.scheduling.TaskScheduler;
 import org.springframework.scheduling.Trigger;
-import org.springframework.scheduling.support.PeriodicTrigger;
 
 /** The application's scheduler, as it is, except that each firing is known to be one, and of which tick. */
 final class TickingTaskScheduler implements TaskScheduler {
@@ -31,14 +29,6 @@ final class TickingTaskScheduler implements TaskScheduler {
 
     @Override
     public @Nullable ScheduledFuture<?> schedule(Runnable task, Trigger trigger) {
-        if (trigger instanceof PeriodicTrigger periodic) {
-            return periodic.isFixedRate()
-                    ? names.give(
-                            task,
-                            TriggerNames.rate(periodic.getPeriodDuration()),
-                            name -> delegate.schedule(firing(task, rate(name, periodic.getPeriodDuration())), trigger))
-                    : delegate.schedule(firing(task, delay(periodic.getPeriodDuration())), trigger);
-        }
         return names.give(task, TriggerNames.of(trigger, getClock()), name -> {
             TickingTrigger ticking = new TickingTrigger(trigger, name);
             return delegate.schedule(new FiringTask(task, ticking::fired), ticking);
@@ -55,7 +45,8 @@ final class TickingTaskScheduler implements TaskScheduler {
         return names.give(
                 task,
                 TriggerNames.rate(period),
-                name -> delegate.scheduleAtFixedRate(firing(task, rate(name, period)), startTime, period));
+                name -> delegate.scheduleAtFixedRate(
+                        firing(task, Firing.FireTime.rate(name, period)), startTime, period));
     }
 
     @Override
@@ -63,25 +54,17 @@ final class TickingTaskScheduler implements TaskScheduler {
         return names.give(
                 task,
                 TriggerNames.rate(period),
-                name -> delegate.scheduleAtFixedRate(firing(task, rate(name, period)), period));
+                name -> delegate.scheduleAtFixedRate(firing(task, Firing.FireTime.rate(name, period)), period));
     }
 
     @Override
     public ScheduledFuture<?> scheduleWithFixedDelay(Runnable task, Instant startTime, Duration delay) {
-        return delegate.scheduleWithFixedDelay(firing(task, delay(delay)), startTime, delay);
+        return delegate.scheduleWithFixedDelay(firing(task, Firing.FireTime.delay(delay)), startTime, delay);
     }
 
     @Override
     public ScheduledFuture<?> scheduleWithFixedDelay(Runnable task, Duration delay) {
-        return delegate.scheduleWithFixedDelay(firing(task, delay(delay)), delay);
-    }
-
-    private static Firing.FireTime rate(String trigger, Duration period) {
-        return method -> new Tick.Rate(TriggerNames.of(trigger, method), period);
-    }
-
-    private static Firing.FireTime delay(Duration delay) {
-        return method -> new Tick.Delay(delay);
+        return delegate.scheduleWithFixedDelay(firing(task, Firing.FireTime.delay(delay)), delay);
     }
 
     private Runnable firing(Runnable task, Firing.FireTime always) {

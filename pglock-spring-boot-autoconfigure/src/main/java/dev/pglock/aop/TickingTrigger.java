@@ -2,13 +2,16 @@ package dev.pglock.aop;
 
 import dev.pglock.Tick;
 import java.time.Clock;
+import java.time.Duration;
 import java.time.Instant;
-import java.util.Queue;
-import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 import org.springframework.scheduling.Trigger;
 import org.springframework.scheduling.TriggerContext;
 import org.springframework.scheduling.support.CronTrigger;
+import org.springframework.scheduling.support.PeriodicTrigger;
 import org.springframework.scheduling.support.SimpleTriggerContext;
 
 /**
@@ -17,12 +20,22 @@ import org.springframework.scheduling.support.SimpleTriggerContext;
  */
 final class TickingTrigger implements Trigger {
 
+    /** Timers are early now and then. */
+    private static final Duration EARLY = Duration.ofMillis(50);
+
     private final Trigger delegate;
     private final String name;
-    private final Queue<Due> due = new ConcurrentLinkedQueue<>();
+    private final ReentrantLock guard = new ReentrantLock();
+    private final Deque<Due> due = new ArrayDeque<>();
+    private @Nullable Due last;
 
     /** A fire time, by the clock of the scheduler that asked for it. */
-    private record Due(Instant at, Clock clock) {}
+    private record Due(Instant at, Clock clock) {
+
+        boolean hasCome() {
+            return !at.isAfter(clock.instant().plus(EARLY));
+        }
+    }
 
     TickingTrigger(Trigger delegate, String name) {
         this.delegate = delegate;
@@ -33,14 +46,24 @@ final class TickingTrigger implements Trigger {
     public @Nullable Instant nextExecution(TriggerContext context) {
         Instant next = delegate.nextExecution(context);
         if (next != null) {
-            due.add(new Due(next, context.getClock()));
+            guard.lock();
+            try {
+                due.add(new Due(next, context.getClock()));
+            } finally {
+                guard.unlock();
+            }
         }
         return next;
     }
 
     /** The tick of the firing that has just begun. */
     Firing.FireTime fired() {
-        Due fired = due.poll();
+        if (delegate instanceof PeriodicTrigger periodic) {
+            return periodic.isFixedRate()
+                    ? Firing.FireTime.rate(name, periodic.getPeriodDuration())
+                    : Firing.FireTime.delay(periodic.getPeriodDuration());
+        }
+        Due fired = lastDue();
         if (fired == null) {
             return Firing.FireTime.NONE;
         }
@@ -51,6 +74,22 @@ final class TickingTrigger implements Trigger {
                         fired.clock(),
                         after -> next(cron, fired.clock(), after))
                 : method -> new Tick.Moment(TriggerNames.of(name, method), fired.at());
+    }
+
+    /**
+     * The last fire time that has come. A firing that a scheduler dropped must not leave all later ones with the fire time
+     * before theirs, which has been run; and of two that are late, the second has no other tick than the first.
+     */
+    private @Nullable Due lastDue() {
+        guard.lock();
+        try {
+            for (Due next = due.peek(); next != null && (last == null || next.hasCome()); next = due.peek()) {
+                last = due.remove();
+            }
+            return last;
+        } finally {
+            guard.unlock();
+        }
     }
 
     /** A cron trigger is a pure function of the moment. */

@@ -16,6 +16,7 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.springframework.scheduling.Trigger;
 import org.springframework.scheduling.support.CronTrigger;
+import org.springframework.scheduling.support.PeriodicTrigger;
 
 /**
  * Names triggers so that all replicas agree, and so that another schedule has another name. Tasks of one method with equal
@@ -46,6 +47,9 @@ final class TriggerNames {
         if (trigger instanceof CronTrigger cron) {
             return "cron " + cron.getExpression() + " from " + TickingTrigger.next(cron, clock, WINTER) + " and "
                     + TickingTrigger.next(cron, clock, SUMMER);
+        }
+        if (trigger instanceof PeriodicTrigger periodic && periodic.isFixedRate()) {
+            return rate(periodic.getPeriodDuration());
         }
         return "trigger " + stable(trigger.getClass().getName());
     }

@@ -1,5 +1,6 @@
 /**
- * Interception: which methods are locked ({@code LockSpecs}), under which name ({@code LockNameResolver}), what a call does with its
+ * Interception: which methods are locked ({@code LockSpecs}), under which name ({@code LockName}), which tick a call is
+ * ({@code Ticks}), what it does with its
  * lock ({@code LockInterceptor}), and the check after start-up that nothing runs unlocked by accident
  * ({@code LockVerifier}). It knows the registry only as {@code dev.pglock.LockRegistry}, resolved at the first call, and
  * Spring Boot not at all.

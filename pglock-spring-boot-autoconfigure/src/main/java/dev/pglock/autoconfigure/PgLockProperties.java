@@ -100,7 +100,8 @@ public record PgLockProperties(
      * What concerns advisory keys and the strategy 'advisory'.
      *
      * @param keyDerivation How a lock's name becomes its advisory key; all replicas must have the same.
-     * @param maxLocks How many advisory locks this replica holds at most; the server's lock table is shared by everybody.
+     * @param maxLocks How many advisory locks this replica holds at most, keys that remember ticks included; the
+     *     server's lock table is shared by everybody.
      */
     public record Advisory(
             @DefaultValue("sha256") KeyDerivationName keyDerivation,

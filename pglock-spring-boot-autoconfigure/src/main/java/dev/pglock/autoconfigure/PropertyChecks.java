@@ -1,5 +1,6 @@
 package dev.pglock.autoconfigure;
 
+import dev.pglock.LeaderElection;
 import dev.pglock.LockNames;
 import dev.pglock.LockStrategy;
 import dev.pglock.engine.EngineSettings;
@@ -179,6 +180,13 @@ final class PropertyChecks {
         roles.forEach((role, leader) -> {
             String prefix = "pglock.leader." + role + ".";
             String name = lockName(prefix + "name", LeaderRoles.lockName(role, leader));
+            if (name.length() > LeaderElection.MAX_NAME_LENGTH) {
+                throw invalid(
+                        prefix + "name",
+                        name,
+                        "The name of a role's lock must have at most " + LeaderElection.MAX_NAME_LENGTH
+                                + " characters.");
+            }
             String first = seen.putIfAbsent(name, role);
             if (first != null) {
                 throw invalid(prefix + "name", name, "'pglock.leader." + first + "' has the same lock.");

@@ -36,6 +36,7 @@ public final class TransactionLocks {
      *
      * @param name the lock's name
      * @return whether the lock is held
+     * @throws IllegalArgumentException if the transaction is in another database than the locks
      * @throws IllegalStateException if no transaction of the data source runs, or a declarative one with propagation
      *     NESTED: rolled back to its savepoint, it would lose the lock in silence. A savepoint that a program has set by
      *     itself cannot be seen

@@ -248,12 +248,14 @@ class ConventionTests {
     }
 
     @Test
-    void aNativeImageKeepsTheSchema() {
+    void aNativeImageKeepsTheSchemaAndHowARoleWithoutSettingsIsMade() {
         RuntimeHints hints = new RuntimeHints();
         new PgLockRuntimeHints().registerHints(hints, getClass().getClassLoader());
         assertThat(RuntimeHintsPredicates.resource().forResource(PgLockRuntimeHints.SCHEMA))
                 .accepts(hints);
         assertThat(new ClassPathResource(PgLockRuntimeHints.SCHEMA).exists()).isTrue();
+        assertThat(RuntimeHintsPredicates.reflection().onMethodInvocation(PgLockProperties.Leader.class, "valueOf"))
+                .accepts(hints);
     }
 
     private static ClassLoader ownLoader() {

@@ -255,6 +255,23 @@ class LeaderElectionsTests extends TwoReplicas {
     }
 
     @Test
+    void aRolesLockHasRoomForWhatIsAddedToItsName() {
+        String most = "ü".repeat(LeaderElection.MAX_NAME_LENGTH);
+        runner.withPropertyValues("pglock.strategy=local", "pglock.leader.billing.name=" + most)
+                .run(context -> until(context.getBean(LeaderElections.class).get("billing")));
+        runner.withPropertyValues("pglock.strategy=local", "pglock.leader.billing.name=" + most + "x")
+                .run(context -> assertThat(
+                                Analyses.of(context.getStartupFailure()).getDescription())
+                        .contains("pglock.leader.billing.name", "250 characters"));
+    }
+
+    @Test
+    void aRoleMayHaveAnOddName() {
+        runner.withPropertyValues("pglock.strategy=local", "pglock.leader[My Rôle / %s 'x'].auto-start=true")
+                .run(context -> until(context.getBean(LeaderElections.class).get("My Rôle / %s 'x'")));
+    }
+
+    @Test
     void anAdvisoryRoleHasNoLeaseOfItsOwn() {
         runner.withPropertyValues("pglock.leader.billing.strategy=advisory", "pglock.leader.billing.lease-duration=10s")
                 .run(context -> assertThat(

@@ -20,12 +20,9 @@ class OrderRollup {
         this.runs = runs;
     }
 
-    /**
-     * It takes some milliseconds, and the replicas' timers do not fire in the same one. {@code minHold} keeps the lock
-     * until they all have fired: longer than they are apart, shorter than the time between two ticks.
-     */
+    /** It takes some milliseconds, and the replicas' timers do not fire in the same one: each tick runs once all the same. */
     @Scheduled(cron = "${sample.rollup.cron}")
-    @RunOnce(name = LOCK, minHold = "2s")
+    @RunOnce(LOCK)
     void rollUp() {
         this.runs.record(() -> this.jdbc
                 .sql("INSERT INTO order_rollup (orders, amount) SELECT count(*), sum(amount) FROM customer_order")

@@ -86,6 +86,13 @@ class SampleApplicationTests {
         assertThat(get("/")).contains("pglock sample");
     }
 
+    /** Any replica reads it from the database. */
+    @Test
+    void theProgressOfTheLongJobIsThere() {
+        await().atMost(30, TimeUnit.SECONDS)
+                .untilAsserted(() -> assertThat(get("/locks")).containsPattern("\"data\":\"batch \\d+ of 40\""));
+    }
+
     private String get(String path) {
         return RestClient.create("http://127.0.0.1:" + this.port)
                 .get()

@@ -50,13 +50,27 @@ public final class Instance implements AutoCloseable {
                 List.of(arguments));
     }
 
+    /** The sample as it was processed ahead of time into a directory of classes. */
+    public static Instance aheadOfTime(Path classes, Path stateDirectory, String... arguments) {
+        String stateProperty = "-Dsample.postgres.state-directory=" + stateDirectory;
+        return start(
+                SampleApplication.class,
+                List.of("-Dspring.aot.enabled=true", stateProperty),
+                List.of(arguments),
+                classes + java.io.File.pathSeparator + System.getProperty("java.class.path"));
+    }
+
     private static Instance start(Class<?> main, List<String> options, List<String> arguments) {
+        return start(main, options, arguments, System.getProperty("java.class.path"));
+    }
+
+    private static Instance start(Class<?> main, List<String> options, List<String> arguments, String classPath) {
         List<String> command = new ArrayList<>();
         // A test run started in the background may have been told to ignore SIGINT, and children inherit that.
         command.addAll(List.of("setsid", "env", "--default-signal=INT"));
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
-        command.addAll(List.of("-cp", System.getProperty("java.class.path")));
+        command.addAll(List.of("-cp", classPath));
         command.addAll(options);
         command.add(main.getName());
         command.addAll(arguments);

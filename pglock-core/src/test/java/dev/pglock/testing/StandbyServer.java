@@ -1,0 +1,110 @@
+package dev.pglock.testing;
+
+import static org.awaitility.Awaitility.await;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.FileVisitResult;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.SimpleFileVisitor;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Comparator;
+import java.util.List;
+import java.util.stream.Stream;
+
+/** A primary and its hot standby, fed by streaming replication, with one database. A test has them to itself. */
+public final class StandbyServer implements AutoCloseable {
+
+    private static final String DATABASE = "replicated";
+
+    private final Path directory;
+    private final PostgresServer primary;
+    private final PostgresServer standby;
+
+    private StandbyServer(Path directory, PostgresServer primary, PostgresServer standby) {
+        this.directory = directory;
+        this.primary = primary;
+        this.standby = standby;
+    }
+
+    /** Starts both. The test is skipped where PostgreSQL is not embedded: nobody else's server can be given a standby. */
+    public static StandbyServer start() {
+        assumeTrue(
+                PostgresServer.isEmbedded(),
+                "A standby can only be made of an embedded PostgreSQL: run without -D" + PostgresServer.CHOICE);
+        try {
+            Path directory = Files.createTempDirectory("pglock-standby");
+            Path data = directory.resolve("primary");
+            PostgresServer first = PostgresServer.embedded(data);
+            first.execute("CREATE DATABASE " + DATABASE);
+            first.close();
+            Path copy = directory.resolve("standby");
+            copy(data, copy);
+            PostgresServer primary = PostgresServer.embedded(data);
+            Files.createFile(copy.resolve("standby.signal"));
+            Files.writeString(
+                    copy.resolve("postgresql.auto.conf"),
+                    "primary_conninfo = 'host=localhost port=" + primary.port() + " user=" + primary.username()
+                            + "'\n");
+            return new StandbyServer(directory, primary, PostgresServer.embedded(copy));
+        } catch (IOException e) {
+            throw new UncheckedIOException("No standby could be made", e);
+        }
+    }
+
+    public TestDatabase onPrimary() {
+        return primary.database(DATABASE);
+    }
+
+    public TestDatabase onStandby() {
+        return standby.database(DATABASE);
+    }
+
+    /** Waits until the standby has what the primary has written. */
+    public void catchUp() {
+        String written = onPrimary().text("SELECT pg_current_wal_lsn()");
+        await().until(() -> onStandby().isTrue("SELECT pg_last_wal_replay_lsn() >= ?::text::pg_lsn", written));
+    }
+
+    /** The primary is gone for good, and the standby takes its place. */
+    public void failOver() {
+        primary.close();
+        standby.execute("SELECT pg_promote()");
+    }
+
+    @Override
+    public void close() throws IOException {
+        primary.close();
+        standby.close();
+        try (Stream<Path> files = Files.walk(directory)) {
+            List<Path> deepestFirst = files.sorted(Comparator.reverseOrder()).toList();
+            for (Path file : deepestFirst) {
+                Files.deleteIfExists(file);
+            }
+        }
+    }
+
+    /** The server insists on a directory that nobody else can read. */
+    private static void copy(Path from, Path to) throws IOException {
+        Files.walkFileTree(from, new SimpleFileVisitor<>() {
+            @Override
+            public FileVisitResult preVisitDirectory(Path directory, BasicFileAttributes attributes)
+                    throws IOException {
+                Path copy = to.resolve(from.relativize(directory));
+                Files.createDirectory(
+                        copy, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+                return FileVisitResult.CONTINUE;
+            }
+
+            @Override
+            public FileVisitResult visitFile(Path file, BasicFileAttributes attributes) throws IOException {
+                Files.copy(file, to.resolve(from.relativize(file)), StandardCopyOption.COPY_ATTRIBUTES);
+                return FileVisitResult.CONTINUE;
+            }
+        });
+    }
+}

@@ -1,0 +1,377 @@
+package dev.pglock.aop;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.pglock.LockRequest;
+import dev.pglock.Tick;
+import dev.pglock.local.LocalSpace;
+import dev.pglock.store.ServerClock;
+import dev.pglock.store.TickGuard;
+import java.time.Clock;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.ZoneId;
+import java.time.ZoneOffset;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
+import org.springframework.core.Ordered;
+import org.springframework.resilience.annotation.EnableResilientMethods;
+import org.springframework.resilience.annotation.Retryable;
+import org.springframework.scheduling.Trigger;
+import org.springframework.scheduling.annotation.Async;
+import org.springframework.scheduling.annotation.EnableAsync;
+import org.springframework.scheduling.annotation.EnableScheduling;
+import org.springframework.scheduling.annotation.Scheduled;
+import org.springframework.scheduling.concurrent.SimpleAsyncTaskScheduler;
+import org.springframework.scheduling.concurrent.ThreadPoolTaskScheduler;
+import org.springframework.scheduling.support.CronTrigger;
+import org.springframework.scheduling.support.PeriodicTrigger;
+import org.springframework.scheduling.support.SimpleTriggerContext;
+
+/** What a firing knows of its tick, and what becomes of it. */
+class TickTests {
+
+    private static final ZoneId BERLIN = ZoneId.of("Europe/Berlin");
+    private static final AtomicInteger runs = new AtomicInteger();
+    private static final List<String> ran = new CopyOnWriteArrayList<>();
+
+    private final LocalSpace space = new LocalSpace();
+    private final List<AutoCloseable> open = new ArrayList<>();
+
+    @AfterEach
+    void close() throws Exception {
+        for (AutoCloseable closeable : open) {
+            closeable.close();
+        }
+        runs.set(0);
+        ran.clear();
+    }
+
+    private Replica start(String label, LockedMethodSettings settings, Class<?> jobs) {
+        Replica replica = Replica.start(label, space, settings, Map.of(), jobs);
+        open.add(replica);
+        return replica;
+    }
+
+    // ---- names of triggers
+
+    @Test
+    void triggersAreToldApartByWhatTheyFire() {
+        Clock utc = Clock.systemUTC();
+        List<Trigger> different = List.of(
+                new CronTrigger("0 0 9 * * *", BERLIN),
+                new CronTrigger("0 0 9 * * *", ZoneId.of("America/New_York")),
+                new CronTrigger("0 0 9 * * *", ZoneId.of("Africa/Tunis")),
+                new CronTrigger("0 0 10 * * *", BERLIN),
+                new CronTrigger("@hourly"),
+                rate(300),
+                rate(301));
+
+        assertThat(different)
+                .extracting(trigger -> TriggerNames.of(trigger, utc))
+                .doesNotHaveDuplicates();
+        assertThat(TriggerNames.of(new CronTrigger("0 0 9 * * *", BERLIN), utc))
+                .isEqualTo(TriggerNames.of(new CronTrigger("0 0 9 * * *", BERLIN), utc));
+    }
+
+    @Test
+    void equalTriggersOfOneTaskAreNumberedAndACancelledOneGivesItsNumberAway() {
+        TriggerNames names = new TriggerNames();
+        Runnable task = new Named("Job.tick");
+        List<String> given = new ArrayList<>();
+        Future<?> first = names.give(task, "rate", name -> scheduled(given, name));
+        Future<?> second = names.give(task, "rate", name -> scheduled(given, name));
+        names.give(new Named("Other.tick"), "rate", name -> scheduled(given, name));
+        first.cancel(false);
+        names.give(task, "rate", name -> scheduled(given, name));
+
+        assertThat(given).containsExactly("rate", "rate #2", "rate", "rate");
+        assertThat(second).isNotDone();
+    }
+
+    private static Future<?> scheduled(List<String> given, String name) {
+        given.add(name);
+        return new CompletableFuture<>();
+    }
+
+    private record Named(String text) implements Runnable {
+        @Override
+        public void run() {}
+
+        @Override
+        public String toString() {
+            return text;
+        }
+    }
+
+    private static PeriodicTrigger rate(long millis) {
+        PeriodicTrigger rate = new PeriodicTrigger(Duration.ofMillis(millis));
+        rate.setFixedRate(true);
+        return rate;
+    }
+
+    // ---- fire times
+
+    /** Two replicas with clocks apart go through a night in which theirs are changed, on a server with a clock of its own. */
+    @ParameterizedTest
+    @CsvSource({
+        "2026-03-27T12:00:00Z, 0 0 3 * * *",
+        "2026-03-27T12:00:00Z, 0 30 2 * * *",
+        "2026-03-27T12:00:00Z, @hourly",
+        "2026-10-23T12:00:00Z, 0 0 3 * * *",
+        "2026-10-23T12:00:00Z, 0 30 2 * * *",
+        "2026-10-23T12:00:00Z, @hourly",
+        "2026-10-23T12:00:00Z, 0 */20 * * * *"
+    })
+    void aNightInWhichClocksAreChangedHasTheTicksThatTheZoneSays(Instant begin, String expression) {
+        Instant end = begin.plus(Duration.ofDays(4));
+        CronTrigger cron = new CronTrigger(expression, BERLIN);
+        Set<Instant> fireTimes = new LinkedHashSet<>();
+        for (Instant next = TickingTrigger.next(cron, Clock.systemUTC(), begin);
+                next != null && next.isBefore(end);
+                next = TickingTrigger.next(cron, Clock.systemUTC(), next)) {
+            fireTimes.add(next);
+        }
+        assertThat(fireTimes).hasSizeGreaterThan(2);
+
+        for (long skew : new long[] {0, 180, -180}) {
+            Set<Instant> ticks = new LinkedHashSet<>();
+            TickingTrigger trigger = new TickingTrigger(cron, "cron");
+            Instant server = begin;
+            while (true) {
+                // As a scheduler does: when the task has run it asks for the next fire time, and waits for it.
+                Instant replica = server.plusSeconds(skew);
+                SimpleTriggerContext context = new SimpleTriggerContext(Clock.fixed(replica, ZoneOffset.UTC));
+                Instant next = trigger.nextExecution(context);
+                if (next == null || next.minusSeconds(skew).isAfter(end.plusSeconds(1))) {
+                    break;
+                }
+                server = next.minusSeconds(skew).plusMillis(4);
+                TickingTrigger fired = new TickingTrigger(cron, "cron");
+                fired.nextExecution(at(next, next.plusMillis(4)));
+                ticks.add(tick(fired, server));
+            }
+            assertThat(ticks).as("skew " + skew).containsAll(fireTimes);
+            assertThat(ticks.stream().filter(tick -> tick.isBefore(end) && tick.isAfter(begin)))
+                    .as("skew " + skew)
+                    .containsExactlyElementsOf(fireTimes);
+        }
+    }
+
+    /** The context of a scheduler that is asked for the fire time that comes at that moment, seen when it has come. */
+    private static SimpleTriggerContext at(Instant fireTime, Instant now) {
+        SimpleTriggerContext context = new SimpleTriggerContext(Clock.fixed(now, ZoneOffset.UTC));
+        Instant before = fireTime.minusMillis(1);
+        context.update(before, before, before);
+        return context;
+    }
+
+    private static Instant tick(TickingTrigger fired, Instant serverNow) {
+        ServerClock server = new ServerClock();
+        server.learn(System.nanoTime(), serverNow, System.nanoTime());
+        Instant tick = TickGuard.of(fired.fired().tick("Job.tick"), server).tick();
+        assertThat(tick).isNotNull();
+        return tick;
+    }
+
+    @Test
+    void aFiringThatWasDroppedLeavesTheLaterOnesTheirOwnFireTimes() {
+        TickingTrigger trigger = new TickingTrigger(new CronTrigger("* * * * * *", ZoneOffset.UTC), "cron");
+        Instant start = Instant.parse("2026-12-02T12:00:00Z");
+        for (int i = 0; i < 3; i++) {
+            trigger.nextExecution(at(start.plusSeconds(i), start.plusSeconds(2).plusMillis(3)));
+        }
+
+        assertThat(((Tick.Calendar) trigger.fired().tick("x")).fireTime()).isEqualTo(start.plusSeconds(2));
+        assertThat(((Tick.Calendar) trigger.fired().tick("x")).fireTime()).isEqualTo(start.plusSeconds(2));
+    }
+
+    // ---- in a context
+
+    @EnableScheduling
+    @EnableResilientMethods
+    static class Failing {
+
+        @Scheduled(cron = "* * * * * *")
+        @Retryable(maxRetries = 2, delay = 10)
+        void tick() {
+            int run = runs.incrementAndGet();
+            ran.add(run + " at " + Instant.now().getEpochSecond());
+            if (run % 2 == 1) {
+                throw new IllegalStateException("the first attempt fails");
+            }
+        }
+    }
+
+    @Test
+    void aRetryIsNeverTakenForATickThatHasAlreadyRun() {
+        start("A", Replica.DEFAULTS, Failing.class);
+
+        await().atMost(Duration.ofSeconds(10)).until(() -> runs.get() >= 4);
+        assertThat(ran.get(0).replaceAll(".* at", "")).isEqualTo(ran.get(1).replaceAll(".* at", ""));
+    }
+
+    @EnableScheduling
+    static class Quick {
+
+        @Scheduled(cron = "* * * * * *")
+        void tick() {
+            runs.incrementAndGet();
+        }
+    }
+
+    @Test
+    void withoutOncePerTickAQuickJobRunsWheneverItsLockIsFree() {
+        LockedMethodSettings d = Replica.DEFAULTS;
+        LockedMethodSettings settings = new LockedMethodSettings(
+                d.scheduled(),
+                d.packages(),
+                d.everyReplica(),
+                false,
+                d.modes(),
+                d.verification(),
+                d.strategy(),
+                d.leaseDuration(),
+                d.heartbeatInterval(),
+                d.order());
+        start("A", settings, Skewed.class);
+        start("B", settings, Skewed.class);
+        long begun = System.nanoTime();
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= 8);
+
+        assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(7));
+    }
+
+    /** Each replica half a second apart from the one before. */
+    @Import(Quick.class)
+    @Configuration(proxyBeanMethods = false)
+    static class Skewed {
+
+        private static final AtomicInteger started = new AtomicInteger();
+
+        @Bean
+        static ThreadPoolTaskScheduler taskScheduler() {
+            ThreadPoolTaskScheduler scheduler = new ThreadPoolTaskScheduler();
+            scheduler.setClock(
+                    Clock.offset(Clock.systemDefaultZone(), Duration.ofMillis(400L * started.getAndIncrement())));
+            return scheduler;
+        }
+    }
+
+    /** Asks for the next fire time as soon as it has handed the task over. */
+    @Import(Quick.class)
+    @Configuration(proxyBeanMethods = false)
+    static class OnThreadsOfTheirOwn {
+
+        @Bean
+        static SimpleAsyncTaskScheduler taskScheduler() {
+            return new SimpleAsyncTaskScheduler();
+        }
+    }
+
+    @Test
+    void aSchedulerThatHandsTasksOverMissesNoTick() {
+        start("A", Replica.DEFAULTS, OnThreadsOfTheirOwn.class);
+        start("B", Replica.DEFAULTS, OnThreadsOfTheirOwn.class);
+        long begun = System.nanoTime();
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= 5);
+
+        assertThat(Duration.ofNanos(System.nanoTime() - begun))
+                .isBetween(Duration.ofMillis(3500), Duration.ofSeconds(7));
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Nothing {}
+
+    @ParameterizedTest
+    @CsvSource({"true", "false"})
+    void aTaskOfASchedulerThatIsSetUpInCodeRunsOncePerTick(boolean cron) {
+        for (String label : List.of("A", "B", "C")) {
+            Replica replica = start(label, Replica.DEFAULTS, Nothing.class);
+            ThreadPoolTaskScheduler scheduler = new ThreadPoolTaskScheduler();
+            scheduler.initialize();
+            open.add(0, scheduler::shutdown);
+            OncePerTick.of(
+                            replica.registry(),
+                            LockRequest.of("in code"),
+                            runs::incrementAndGet,
+                            cron ? new CronTrigger("* * * * * *") : rate(1000))
+                    .scheduleWith(scheduler);
+        }
+        long begun = System.nanoTime();
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= 4);
+
+        assertThat(Duration.ofNanos(System.nanoTime() - begun)).isGreaterThan(Duration.ofMillis(2500));
+    }
+
+    // ---- @Async, and tasks that fire once
+
+    private static final Runs slow = new Runs();
+
+    static class Slow {
+
+        @Async
+        @Scheduled(fixedRate = 100)
+        void tick() {
+            slow.run("slow", 350);
+        }
+    }
+
+    @EnableScheduling
+    @EnableAsync(order = Ordered.HIGHEST_PRECEDENCE)
+    @Import(Slow.class)
+    static class AsyncOutermost {}
+
+    @EnableScheduling
+    @EnableAsync(order = Ordered.LOWEST_PRECEDENCE)
+    @Import(Slow.class)
+    static class AsyncInnermost {}
+
+    /** The scheduler's thread has long gone on while the worker runs. */
+    @ParameterizedTest
+    @ValueSource(classes = {AsyncOutermost.class, AsyncInnermost.class})
+    void anAsyncJobThatIsLongerThanItsPeriodNeverOverlaps(Class<?> jobs) {
+        start("A", Replica.DEFAULTS, jobs);
+        start("B", Replica.DEFAULTS, jobs);
+        int before = slow.count("slow");
+
+        await().atMost(Duration.ofSeconds(20)).until(() -> slow.count("slow") >= before + 5);
+        assertThat(slow.overlaps).isEmpty();
+    }
+
+    @EnableScheduling
+    static class Once {
+
+        @Scheduled(initialDelay = 100)
+        void atStart() {
+            slow.run("once", 50);
+            runs.incrementAndGet();
+        }
+    }
+
+    @Test
+    void aTaskThatFiresOnceRunsAtTheStartOfEachReplica() {
+        start("A", Replica.DEFAULTS, Once.class);
+        await().atMost(Duration.ofSeconds(10)).until(() -> runs.get() == 1);
+        start("B", Replica.DEFAULTS, Once.class);
+        await().atMost(Duration.ofSeconds(10)).until(() -> runs.get() == 2);
+
+        assertThat(slow.overlaps).isEmpty();
+    }
+}
