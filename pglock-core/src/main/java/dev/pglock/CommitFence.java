@@ -20,8 +20,8 @@ public interface CommitFence {
 
     /**
      * Finds out whether the transactions of a connection can be fenced. It must lead to the same database of the same server
-     * as the locks do, and its role must be allowed to read their table. Blocks for a connection of the registry's own
-     * and three round trips. It fails no transaction of a PostgreSQL.
+     * as the locks do, and its role must be allowed to read their table. Blocks for one round trip on it, and for one on
+     * a connection of the registry's own. It fails no transaction of a PostgreSQL.
      *
      * @param connection as transactions have it; inside one or not
      * @return why not, in words about whatever uses such connections; null: they can

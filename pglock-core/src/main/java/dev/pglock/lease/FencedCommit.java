@@ -10,7 +10,6 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
@@ -35,16 +34,9 @@ public final class FencedCommit {
               AND expires_at > clock_timestamp()
             """;
 
-    private static final String HOLD_KEY = """
-            SELECT pg_try_advisory_xact_lock(?::bigint)
-            """;
-
-    /**
-     * A key that we hold cannot be had where we hold it, and can be had in every other database, be it a copy of this one
-     * or a standby. By the catalogue, because nothing in it fails where a table or a right is missing.
-     */
-    private static final String SEE_KEY = """
-            SELECT NOT pg_try_advisory_xact_lock_shared(?::bigint) AS is_here,
+    /** By the catalogue, because nothing in it fails where a table or a right is missing. */
+    private static final String WHERE = """
+            SELECT current_database() AS database, extract(epoch FROM pg_postmaster_start_time())::text AS server,
                    EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
                            WHERE n.nspname = ?::text AND c.relname = ?::text
                              AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')) AS may_read,
@@ -90,39 +82,12 @@ public final class FencedCommit {
         if (!product.equals("PostgreSQL")) {
             return "its connections lead to " + product;
         }
-        try (Connection ours = own.open(budget)) {
-            int networkTimeout = ours.getNetworkTimeout();
-            ours.setNetworkTimeout(Runnable::run, (int) budget.toMillis());
-            try {
-                long key = holdSomeKey(ours);
-                return obstacle(connection, key);
-            } finally {
-                ours.rollback();
-                ours.setNetworkTimeout(Runnable::run, networkTimeout);
-            }
-        }
-    }
-
-    private static long holdSomeKey(Connection ours) throws SQLException {
-        long key = ThreadLocalRandom.current().nextLong();
-        try (PreparedStatement statement = ours.prepareStatement(HOLD_KEY)) {
-            statement.setLong(1, key);
+        try (PreparedStatement statement = connection.prepareStatement(WHERE)) {
+            statement.setString(1, table.schema());
+            statement.setString(2, table.name());
             try (ResultSet row = statement.executeQuery()) {
-                if (row.next() && row.getBoolean(1)) {
-                    return key;
-                }
-            }
-        }
-        throw new SQLException("A key drawn at random is taken", BUSY);
-    }
-
-    private @Nullable String obstacle(Connection connection, long key) throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(SEE_KEY)) {
-            statement.setLong(1, key);
-            statement.setString(2, table.schema());
-            statement.setString(3, table.name());
-            try (ResultSet row = statement.executeQuery()) {
-                if (!row.next() || !row.getBoolean("is_here")) {
+                row.next();
+                if (!new SameDatabase(own, budget).is(row.getString("database"), row.getString("server"))) {
                     return "its connections do not lead to the database of the locks";
                 }
                 if (!row.getBoolean("may_read")) {

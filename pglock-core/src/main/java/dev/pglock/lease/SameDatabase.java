@@ -41,8 +41,33 @@ final class SameDatabase {
      */
     void require(String database, String server) throws SQLException {
         Place place = new Place(database, server);
-        if (place.equals(home)) {
-            return;
+        Place now = home(place);
+        if (!now.equals(place)) {
+            throw new IllegalArgumentException("The transaction is in another database than the locks: in '" + database
+                    + "', but they are in '" + now.database() + "'"
+                    + (database.equals(now.database()) ? " of another server" : "")
+                    + ". A lock taken there would exclude nobody here. Point pglock.datasource.* (or @PgLockDataSource) at"
+                    + " the database of the transaction, or take the lock outside of it");
+        }
+    }
+
+    /**
+     * Tells another database, like {@link #require}.
+     *
+     * @param database the connection's {@code current_database()}
+     * @param server when its server was started
+     * @return whether that is where the locks are
+     * @throws SQLException if it could not be found out where they are
+     */
+    boolean is(String database, String server) throws SQLException {
+        Place place = new Place(database, server);
+        return home(place).equals(place);
+    }
+
+    /** Looked up again unless it is the one that is hoped for. */
+    private Place home(Place hoped) throws SQLException {
+        if (hoped.equals(home)) {
+            return hoped;
         }
         Place now = own.run(ConnectionSource.Lane.WORK, budget, (connection, unanswered) -> {
             try (PreparedStatement statement = connection.prepareStatement(WHERE);
@@ -52,12 +77,6 @@ final class SameDatabase {
             }
         });
         home = now;
-        if (!place.equals(now)) {
-            throw new IllegalArgumentException("The transaction is in another database than the locks: in '" + database
-                    + "', but they are in '" + now.database() + "'"
-                    + (database.equals(now.database()) ? " of another server" : "")
-                    + ". A lock taken there would exclude nobody here. Point pglock.datasource.* (or @PgLockDataSource) at"
-                    + " the database of the transaction, or take the lock outside of it");
-        }
+        return now;
     }
 }
