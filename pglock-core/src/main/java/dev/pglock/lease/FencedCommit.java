@@ -48,6 +48,7 @@ public final class FencedCommit {
     private static final long PAUSE = TimeUnit.MILLISECONDS.toNanos(2);
 
     private final ConnectionSource own;
+    private final SameDatabase home;
     private final LeaseTable table;
     private final String stillOurs;
     private final StoreIdentity identity;
@@ -63,6 +64,7 @@ public final class FencedCommit {
      */
     public FencedCommit(ConnectionSource own, LeaseTable table, StoreIdentity identity, Duration budget) {
         this.own = own;
+        this.home = new SameDatabase(own, budget);
         this.table = table;
         this.stillOurs = table.in(STILL_OURS);
         this.identity = identity;
@@ -87,7 +89,7 @@ public final class FencedCommit {
             statement.setString(2, table.name());
             try (ResultSet row = statement.executeQuery()) {
                 row.next();
-                if (!new SameDatabase(own, budget).is(row.getString("database"), row.getString("server"))) {
+                if (!home.is(row.getString("database"), row.getString("server"))) {
                     return "its connections do not lead to the database of the locks";
                 }
                 if (!row.getBoolean("may_read")) {

@@ -71,6 +71,7 @@ public final class LeaseStore implements LockStore {
     private final Telling telling = new Telling();
 
     private volatile @Nullable LeaseSql resolved;
+    private volatile @Nullable FencedCommit fence;
 
     /** It remembers which database is ours. */
     private volatile @Nullable TransactionLock transactionLock;
@@ -428,12 +429,12 @@ public final class LeaseStore implements LockStore {
     /** The work has a connection of its own, outside the pool: whoever renews the tenure meanwhile needs that one. */
     @Override
     public <T extends @Nullable Object> T onConnection(Tenancy held, ConnectionWork<T> work) throws SQLException {
-        FencedCommit fence = fence();
+        FencedCommit commits = fence();
         try (Connection connection = connections.open(timeouts.work())) {
             boolean committed = false;
             try {
-                T result = work.on(FencedConnection.around(connection, fence, held));
-                fence.check(connection, held);
+                T result = work.on(FencedConnection.around(connection, commits, held));
+                commits.check(connection, held);
                 connection.commit();
                 committed = true;
                 return result;
@@ -455,11 +456,16 @@ public final class LeaseStore implements LockStore {
         fence().check(transaction, held);
     }
 
+    /** Kept, because it knows where the locks are. */
     private FencedCommit fence() {
-        LeaseSql sql = resolved != null
-                ? resolved
-                : run("A commit could not be fenced", Lane.WORK, timeouts.work(), (own, unanswered) -> sql(own));
-        return new FencedCommit(connections, sql.table, identity, timeouts.work());
+        FencedCommit known = fence;
+        if (known == null) {
+            LeaseSql sql =
+                    run("A commit could not be fenced", Lane.WORK, timeouts.work(), (own, unanswered) -> sql(own));
+            known = new FencedCommit(connections, sql.table, identity, timeouts.work());
+            fence = known;
+        }
+        return known;
     }
 
     private static void rollBack(Connection connection) {

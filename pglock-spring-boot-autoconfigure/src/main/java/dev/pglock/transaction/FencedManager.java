@@ -7,6 +7,7 @@ import dev.pglock.LockStorageException;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -27,6 +28,8 @@ final class FencedManager implements TransactionExecutionListener {
     /** A statement has failed, and PostgreSQL turns the commit into a rollback. */
     private static final String IN_FAILED_TRANSACTION = "25P02";
 
+    private static final long PAUSE = TimeUnit.MINUTES.toNanos(1);
+
     private enum Decision {
         OPEN,
         FENCED,
@@ -38,6 +41,7 @@ final class FencedManager implements TransactionExecutionListener {
     private final FencedTransactions rules;
 
     private volatile Decision decision = Decision.OPEN;
+    private volatile long askAgainAt = System.nanoTime();
     private volatile boolean warned;
 
     FencedManager(String name, TransactionSource source, FencedTransactions rules) {
@@ -102,13 +106,16 @@ final class FencedManager implements TransactionExecutionListener {
     }
 
     private boolean isFenced(CommitFence fence, Connection connection) {
-        if (decision == Decision.OPEN) {
+        boolean required = rules.fencing() == Fencing.REQUIRED;
+        if (decision == Decision.OPEN && (required || System.nanoTime() - askAgainAt >= 0)) {
             try {
                 settle(fence.obstacle(connection));
             } catch (SQLException | LockStorageException e) {
-                if (rules.fencing() == Fencing.REQUIRED) {
+                if (required) {
                     throw unknown("Commits of '" + name + "' are required to be fenced", e);
                 }
+                // Asking may take as long as the commit can wait for a connection: not every one is to.
+                askAgainAt = System.nanoTime() + PAUSE;
                 warn("whether that is possible could not be found out, and is tried again: " + e.getMessage());
             }
         }
