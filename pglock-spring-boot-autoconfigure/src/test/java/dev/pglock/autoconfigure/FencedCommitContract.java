@@ -456,7 +456,7 @@ abstract class FencedCommitContract extends TwoReplicas {
             over.set(true);
             ended.await();
         }
-        System.out.println(commits + " commits, " + refusals + " refused");
+        System.out.println(commits + " commits, " + counter() + " counted, " + refusals + " refused");
         assertThat(commits).hasPositiveValue();
         assertThat(refusals).hasPositiveValue();
         assertThat(counter()).isEqualTo(commits.get());
