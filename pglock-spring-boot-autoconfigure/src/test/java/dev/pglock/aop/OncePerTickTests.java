@@ -1,12 +1,12 @@
 package dev.pglock.aop;
 
 import dev.pglock.LockStrategy;
-import dev.pglock.advisory.AdvisoryStores;
 import dev.pglock.annotation.RunOnce;
 import dev.pglock.engine.EngineSettings;
 import dev.pglock.engine.LockEngine;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.ReplicaStores;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -43,8 +43,8 @@ class OncePerTickTests {
     /** By cluster. Static, because schedulers create the beans. */
     private static final Map<String, Journal> journals = new ConcurrentHashMap<>();
 
-    private final AdvisoryStores tables = AdvisoryStores.withTable();
-    private final AdvisoryStores bare = AdvisoryStores.withoutTable();
+    private final ReplicaStores tables = ReplicaStores.withTable();
+    private final ReplicaStores bare = ReplicaStores.withoutTable();
     private final List<Replica> replicas = new ArrayList<>();
 
     @AfterEach
@@ -113,7 +113,7 @@ class OncePerTickTests {
         };
         LockStrategy strategy = store.strategy();
         LockEngine engine = LockEngine.builder(EngineSettings.defaults(cluster, label, strategy)
-                        .withLease(AdvisoryStores.LEASE, Duration.ofMillis(600)))
+                        .withLease(ReplicaStores.LEASE, Duration.ofMillis(600)))
                 .store(store)
                 .build();
         journals.computeIfAbsent(cluster, key -> new Journal());
