@@ -1,0 +1,54 @@
+package dev.pglock.processes;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.pglock.LockStrategy;
+import dev.pglock.testing.Faults;
+import java.time.Duration;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+
+/** {@link Checker}, for a short while. */
+class CheckerTests {
+
+    /** What is left out of the measure: JVMs that get no processor on a busy machine. */
+    private static final Duration ROOM = Duration.ofMillis(500);
+
+    private static final Duration HEARTBEAT = Jvm.LEASE.dividedBy(3);
+
+    @Test
+    void whateverFailsNothingStaleIsCommittedAndEveryNameIsHadAgain() throws Exception {
+        Faults faults = Faults.random().lastingAtMost(Duration.ofSeconds(2));
+
+        check(faults, Checker.run(faults, Duration.ofSeconds(8)));
+    }
+
+    @Test
+    @Tag("long")
+    void forTwoMinutes() throws Exception {
+        Faults faults = Faults.random();
+
+        check(faults, Checker.run(faults, Duration.ofMinutes(2)));
+    }
+
+    private static void check(Faults faults, Checker.Result result) throws Exception {
+        System.out.println(result);
+        faults.explain(() -> {
+            assertThat(result.faults()).isPositive();
+            assertThat(result.commits()).isGreaterThan(100);
+            assertThat(result.lostUpdates()).isZero();
+            assertThat(result.lateCommits()).isZero();
+            assertThat(result.outOfOrder()).isZero();
+            assertThat(result.longestOverlap().get(LockStrategy.LEASE))
+                    .as("after a freeze, until the holder looks at its watch")
+                    .isLessThan(HEARTBEAT);
+            assertThat(result.longestOverlap().get(LockStrategy.ADVISORY))
+                    .as("a heartbeat and its timeout")
+                    .isLessThan(HEARTBEAT.multipliedBy(2).plus(ROOM));
+            assertThat(result.recovered()).isTrue();
+            assertThat(result.idle())
+                    .as("the lease of somebody who is gone, and a poll")
+                    .isLessThan(Jvm.LEASE.plusSeconds(2).plus(ROOM));
+        });
+    }
+}
