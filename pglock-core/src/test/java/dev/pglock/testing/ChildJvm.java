@@ -75,14 +75,20 @@ public final class ChildJvm implements AutoCloseable {
         }
     }
 
-    /** Stops it where it stands ({@code SIGSTOP}), as a machine that is suspended. */
+    /** Stops it where it stands ({@code SIGSTOP}), as a machine that is suspended, unless it has ended. */
     public void freeze() {
-        signal(process.pid(), "STOP");
+        signal("STOP");
     }
 
     /** Lets it go on ({@code SIGCONT}). */
     public void thaw() {
-        signal(process.pid(), "CONT");
+        signal("CONT");
+    }
+
+    private void signal(String signal) {
+        if (process.isAlive()) {
+            signal(process.pid(), signal);
+        }
     }
 
     /** Asks it to end ({@code SIGTERM}), as whoever deploys does. */
