@@ -32,9 +32,9 @@ final class CheckedReplica {
     static final List<String> NAMES = List.of(FENCED + " 1", FENCED + " 2", UNFENCED, "advisory 1", "advisory 2");
     static final String WORK = "work";
 
-    /** What everybody who works in transactions should set: by it the server forgets a client that has vanished. */
+    /** By it the server forgets a client that has vanished, but not one that was frozen for a while. */
     private static final String BUSINESS = "?socketTimeout=2&connectTimeout=2&loginTimeout=3&ApplicationName=" + WORK
-            + "&options=-c%20idle_in_transaction_session_timeout=3s%20-c%20lock_timeout=1s";
+            + "&options=-c%20idle_in_transaction_session_timeout=10s%20-c%20lock_timeout=1s";
 
     private static final AtomicBoolean ENDING = new AtomicBoolean();
 

@@ -109,7 +109,7 @@ final class Checker {
     public static void main(String[] arguments) throws Exception {
         Duration duration = Duration.parse(arguments.length > 0 ? arguments[0] : "PT2M");
         Faults faults = arguments.length > 1 ? Faults.seeded(Long.parseLong(arguments[1])) : Faults.random();
-        System.out.println(run(faults, duration));
+        System.out.println(run(faults.lastingAtMost(Duration.ofSeconds(6)), duration));
         System.exit(0);
     }
 

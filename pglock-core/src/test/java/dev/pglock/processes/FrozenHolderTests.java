@@ -11,6 +11,7 @@ import dev.pglock.testing.ChildJvm;
 import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.TestDatabase;
 import java.time.Duration;
+import java.time.ZoneOffset;
 import org.junit.jupiter.api.Test;
 
 /** A process that is stopped and goes on, as a machine that is suspended does. */
@@ -21,7 +22,7 @@ class FrozenHolderTests {
         try (TestDatabase database = PostgresServer.shared().newDatabase()) {
             database.execute(LeaseSchema.ddl(Jvm.TABLE));
             database.execute("CREATE TABLE counter (value int); INSERT INTO counter VALUES (0);"
-                    + " CREATE TABLE said (what text, at timestamptz DEFAULT clock_timestamp())");
+                    + " CREATE TABLE said (what text); CREATE TABLE trusted (until timestamptz)");
             ChildJvm frozen = Jvm.start(FrozenHolder.class, database, "A");
             Jvm other = new Jvm(database.url(), database.username(), database.password(), "B");
             try (LockEngine engine = other.engine()) {
@@ -34,6 +35,11 @@ class FrozenHolderTests {
 
                     assertThat(said(database)).isEqualTo("WORKS, LOST, REFUSED, RELEASED NOTHING");
                     assertThat(database.number("SELECT value FROM counter")).isZero();
+                    assertThat(database.isTrue(
+                                    "SELECT until <= ? FROM trusted",
+                                    next.acquiredAt().atOffset(ZoneOffset.UTC)))
+                            .as("nobody was granted the lock before the trust of the frozen one had ended")
+                            .isTrue();
                     next.extend(Jvm.LEASE);
                     assertThat(database.number(
                                     "SELECT fence FROM pglock_lease WHERE holder IS NOT NULL AND holder_label = 'B'"))
