@@ -190,6 +190,7 @@ class PgLockShutdownTests {
                             expiry,
                             next.fence()))
                     .isTrue();
+            next.close();
         } finally {
             end.countDown();
             thread.shutdownNow();
