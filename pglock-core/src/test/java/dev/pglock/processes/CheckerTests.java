@@ -6,14 +6,15 @@ import dev.pglock.LockStrategy;
 import dev.pglock.jdbc.JdbcTimeouts;
 import dev.pglock.testing.Faults;
 import java.time.Duration;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** {@link Checker}, for a short while. */
+/** {@link Checker}, for a short while, or as long as {@code -Dpglock.test.checker=PT2M} says. */
 class CheckerTests {
 
     /** What is left out of the measure: JVMs that get no processor on a busy machine. */
     private static final Duration ROOM = Duration.ofMillis(500);
+
+    private static final Duration DURATION = Duration.parse(System.getProperty("pglock.test.checker", "PT8S"));
 
     private static final Duration HEARTBEAT = Jvm.LEASE.dividedBy(3);
 
@@ -22,17 +23,9 @@ class CheckerTests {
 
     @Test
     void whateverFailsNothingStaleIsCommittedAndEveryNameIsHadAgain() throws Exception {
-        Faults faults = Faults.random().lastingAtMost(Duration.ofSeconds(2));
+        Faults faults = Faults.random().lastingAtMost(Duration.ofSeconds(3));
 
-        check(faults, Checker.run(faults, Duration.ofSeconds(8)));
-    }
-
-    @Test
-    @Tag("long")
-    void forTwoMinutes() throws Exception {
-        Faults faults = Faults.random().lastingAtMost(Duration.ofSeconds(6));
-
-        check(faults, Checker.run(faults, Duration.ofMinutes(2)));
+        check(faults, Checker.run(faults, DURATION));
     }
 
     private static void check(Faults faults, Checker.Result result) throws Exception {

@@ -6,7 +6,6 @@ import dev.pglock.testing.RestartableServer;
 import java.time.Duration;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.test.system.CapturedOutput;
@@ -15,6 +14,9 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
 /** A server that is stopped while jobs run, and comes back. */
 @ExtendWith(OutputCaptureExtension.class)
 class ServerOutageTests extends TwoReplicas {
+
+    /** {@code -Dpglock.test.outage=PT20S} makes it longer. */
+    private static final Duration AWAY = Duration.parse(System.getProperty("pglock.test.outage", "PT3S"));
 
     private static RestartableServer server;
 
@@ -33,17 +35,7 @@ class ServerOutageTests extends TwoReplicas {
     }
 
     @Test
-    void afterAServerWasAwayForALeaseOneReplicaRunsAndTicksGoOn(CapturedOutput output) {
-        check(Duration.ofSeconds(3), output);
-    }
-
-    @Test
-    @Tag("long")
-    void afterAServerWasAwayForLong(CapturedOutput output) {
-        check(Duration.ofSeconds(20), output);
-    }
-
-    private void check(Duration away, CapturedOutput output) {
+    void afterAServerWasAwayForLongerThanALeaseOneReplicaRunsAndTicksGoOn(CapturedOutput output) {
         BothStrategies.beginWithRunsOf(Duration.ofMillis(50));
         start("a", BothStrategies.class, "spring.task.scheduling.pool.size=4");
         start("b", BothStrategies.class, "spring.task.scheduling.pool.size=4");
@@ -53,7 +45,7 @@ class ServerOutageTests extends TwoReplicas {
 
         server.stop();
         BothStrategies.beginWithRunsOf(Duration.ofMillis(50));
-        await().pollDelay(away).atMost(away.plusSeconds(1)).until(() -> true);
+        await().pollDelay(AWAY).atMost(AWAY.plusSeconds(1)).until(() -> true);
         server.restart();
         long back = System.nanoTime();
 
