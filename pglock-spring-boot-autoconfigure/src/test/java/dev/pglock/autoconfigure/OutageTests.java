@@ -161,6 +161,9 @@ class OutageTests extends TwoReplicas {
                 "pglock.lease.initialize-schema=never",
                 "spring.datasource.hikari.initialization-fail-timeout=-1");
 
+        assertThat(Thread.getAllStackTraces().keySet())
+                .as("nobody waits there for a connection after the start")
+                .noneMatch(thread -> thread.getName().equals("pglock-fencing"));
         BothStrategies.awaitRuns(20, System.nanoTime());
 
         assertThat(BothStrategies.runs(run -> run.replica.equals("b"))).isEmpty();
