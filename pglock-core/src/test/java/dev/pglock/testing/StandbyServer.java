@@ -75,6 +75,13 @@ public final class StandbyServer implements AutoCloseable {
         await().until(() -> onStandby().isTrue("SELECT pg_last_wal_replay_lsn() >= ?::text::pg_lsn", written));
     }
 
+    /** From now on, nothing of what the primary writes reaches the standby. */
+    public void lagBehind() {
+        standby.execute("ALTER SYSTEM SET primary_conninfo = ''");
+        standby.execute("SELECT pg_reload_conf()");
+        await().until(() -> onPrimary().isTrue("SELECT NOT EXISTS (SELECT FROM pg_stat_replication)"));
+    }
+
     /** The primary is gone for good, and the standby takes its place. */
     public void failOver() {
         primary.close();
