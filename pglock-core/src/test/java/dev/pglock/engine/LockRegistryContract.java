@@ -817,6 +817,48 @@ abstract class LockRegistryContract {
     }
 
     @Test
+    void whoeverBlocksWhenHeIsToldKeepsNoHeartbeatAndNoOtherCallbackFromItsWork() throws Exception {
+        CountDownLatch forEver = new CountDownLatch(1);
+        CountDownLatch blocking = new CountDownLatch(11);
+        Runnable blocks = () -> {
+            blocking.countDown();
+            try {
+                boolean ignored = forEver.await(1, TimeUnit.MINUTES);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        };
+        LockStore store = newStore(StoreIdentity.random(namespace, "D"), LEASE);
+        LockEngine d = LockEngine.builder(EngineSettings.defaults(namespace, "D", store.strategy())
+                        .withLease(LEASE, HEARTBEAT))
+                .store(store)
+                .listener(new LockListener() {
+                    @Override
+                    public void lost(LockHandle lock, LossReason reason) {
+                        blocks.run();
+                    }
+                })
+                .build();
+        engines.add(d);
+        try {
+            LockHandle held = granted(d, "held");
+            LockHandle lost = granted(d, LockRequest.of("lost").maxHold(Duration.ofMillis(300)));
+            for (int i = 0; i < 10; i++) {
+                lost.onLost(blocks);
+            }
+            assertThat(blocking.await(5, TimeUnit.SECONDS)).isTrue();
+
+            CountDownLatch told = new CountDownLatch(1);
+            granted(d, LockRequest.of("lost too").maxHold(Duration.ofMillis(300)))
+                    .onLost(told::countDown);
+            assertThat(told.await(2, TimeUnit.SECONDS)).isTrue();
+            await().during(LEASE).atMost(LEASE.plusSeconds(1)).until(held::isHeld);
+        } finally {
+            forEver.countDown();
+        }
+    }
+
+    @Test
     void aLockIsNotReleasedUnderABodyThatRuns() {
         LockHandle lock = granted(a, "n");
         lock.<Object, RuntimeException>execute(() -> {
