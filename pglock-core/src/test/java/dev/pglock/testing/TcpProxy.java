@@ -7,11 +7,13 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
@@ -32,6 +34,7 @@ public final class TcpProxy implements AutoCloseable {
     private final ReentrantLock guard = new ReentrantLock();
     private final Condition resumed = guard.newCondition();
     private boolean stalled;
+    private volatile long delayNanos;
 
     private TcpProxy(String host, int target) throws IOException {
         this.host = host;
@@ -81,6 +84,11 @@ public final class TcpProxy implements AutoCloseable {
     /** Lets everything through that was held up, and what comes. */
     public void resume() {
         setStalled(false);
+    }
+
+    /** Makes each answer come that much later: a server that is further away. */
+    public void delay(Duration delay) {
+        delayNanos = delay.toNanos();
     }
 
     /** Lets the next message of the server get lost, and with it the connection. */
@@ -192,6 +200,9 @@ public final class TcpProxy implements AutoCloseable {
                     return;
                 }
                 awaitPassage();
+                if (!frontend && delayNanos > 0) {
+                    LockSupport.parkNanos(delayNanos);
+                }
                 out.write(buffer, 0, n);
                 out.flush();
             }
