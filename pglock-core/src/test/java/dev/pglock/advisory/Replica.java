@@ -12,6 +12,7 @@ import dev.pglock.jdbc.SessionFactory;
 import dev.pglock.jdbc.SessionSettings;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.ReplicaStores;
 import dev.pglock.testing.TestDatabase;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -97,7 +98,7 @@ final class Replica implements AutoCloseable {
                 new OwnConnections(sessions, 1),
                 identity,
                 KeyDerivation.SHA256,
-                new AdvisorySettings(AdvisoryStores.TABLE, lease, 10, JdbcTimeouts.of(lease)));
+                new AdvisorySettings(ReplicaStores.TABLE, lease, 10, JdbcTimeouts.of(lease)));
         LockHandle lock = engine(store, "child", lease).acquire(LockRequest.of(arguments[3]));
         System.out.println("HELD");
         long last = System.nanoTime();

@@ -29,6 +29,7 @@ import dev.pglock.store.WakeUps;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
@@ -45,18 +46,21 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /**
  * What a registry promises, whatever store it stands on. Two registries over one storage are two replicas; leases last
  * two seconds and are renewed every 300 ms.
  */
+@Execution(ExecutionMode.CONCURRENT)
 abstract class LockRegistryContract {
 
     static final Duration LEASE = Duration.ofSeconds(2);
     static final Duration HEARTBEAT = Duration.ofMillis(300);
 
     private final String namespace = "contract-" + UUID.randomUUID();
-    private final List<LockEngine> engines = new ArrayList<>();
+    private final List<LockEngine> engines = new CopyOnWriteArrayList<>();
     private final ExecutorService threads = Executors.newCachedThreadPool();
     final List<String> events = new CopyOnWriteArrayList<>();
 
@@ -762,14 +766,20 @@ abstract class LockRegistryContract {
     }
 
     @Test
-    void aRegistryThatIsClosedLeavesNoThread() {
-        granted(a, "n").close();
-        a.close();
-        b.close();
-        await().atMost(Duration.ofSeconds(10))
-                .until(() -> Thread.getAllStackTraces().keySet().stream()
-                        .filter(Thread::isAlive)
-                        .noneMatch(t -> t.getName().startsWith("pglock-")));
+    void aRegistryThatIsClosedLeavesNoThread() throws Exception {
+        ThreadGroup own = new ThreadGroup(namespace);
+        Thread user = new Thread(own, () -> {
+            LockEngine c = engine(newStore(StoreIdentity.random(namespace, "C"), LEASE), "C");
+            granted(c, "n").close();
+            c.close();
+        });
+        user.start();
+        user.join();
+        await().atMost(Duration.ofSeconds(10)).until(() -> {
+            Thread[] left = new Thread[100];
+            return Arrays.stream(left, 0, own.enumerate(left))
+                    .noneMatch(thread -> thread.getName().startsWith("pglock-"));
+        });
     }
 
     @Test
