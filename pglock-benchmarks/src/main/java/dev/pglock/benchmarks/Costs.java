@@ -41,12 +41,13 @@ final class Costs {
                 count(table, "acquire + release, known name", kind, wire, known);
                 count(table, "acquire + release, name never seen", kind, wire, fresh);
                 if (kind != PeerKind.FLOOR) {
-                    held(holder, "denied");
+                    Peer.Held denied = held(holder, "denied");
                     count(table, "denied attempt", kind, wire, call -> {
                         if (peer.tryLock("denied") != null) {
                             throw new IllegalStateException("Not denied");
                         }
                     });
+                    denied.unlock();
                 }
             }
         }

@@ -45,10 +45,8 @@ final class Heartbeats {
                             kind.title(),
                             Table.number((double) (wire.statements() - statements) / settings.rounds()),
                             Sample.of(millis).toString());
-                    if (kind == PeerKind.SPRING_INTEGRATION) {
-                        for (Peer.Held one : held) {
-                            one.unlock();
-                        }
+                    for (Peer.Held one : held) {
+                        one.unlock();
                     }
                 }
             }

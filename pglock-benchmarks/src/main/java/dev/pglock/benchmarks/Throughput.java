@@ -3,7 +3,6 @@ package dev.pglock.benchmarks;
 import dev.pglock.benchmarks.peers.Peer;
 import dev.pglock.benchmarks.peers.PeerKind;
 import dev.pglock.benchmarks.peers.Place;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumMap;
@@ -27,20 +26,20 @@ final class Throughput {
     private enum Scenario {
         KNOWN("acquire + release, known name") {
             @Override
-            void once(Peer peer, int thread) throws Exception {
+            void once(Peer peer, PeerKind kind, int thread) throws Exception {
                 taken(peer.tryLock("known-" + thread)).unlock();
             }
         },
         FRESH("acquire + release, name never seen") {
             @Override
-            void once(Peer peer, int thread) throws Exception {
+            void once(Peer peer, PeerKind kind, int thread) throws Exception {
                 taken(peer.tryLock("fresh-" + COUNT.incrementAndGet())).unlock();
             }
         },
         DENIED("denied attempt") {
             @Override
-            void once(Peer peer, int thread) throws Exception {
-                peer.tryLock("held-" + thread);
+            void once(Peer peer, PeerKind kind, int thread) throws Exception {
+                peer.tryLock("held-" + kind + thread);
             }
         };
 
@@ -51,7 +50,7 @@ final class Throughput {
             this.title = title;
         }
 
-        abstract void once(Peer peer, int thread) throws Exception;
+        abstract void once(Peer peer, PeerKind kind, int thread) throws Exception;
 
         private static Peer.Held taken(Peer.@Nullable Held held) {
             if (held == null) {
@@ -99,6 +98,7 @@ final class Throughput {
         Map<PeerKind, List<Double>> rates = new EnumMap<>(PeerKind.class);
         Map<PeerKind, Peer> peers = new EnumMap<>(PeerKind.class);
         List<Peer> holders = new ArrayList<>();
+        List<Peer.Held> taken = new ArrayList<>();
         ExecutorService pool = Executors.newFixedThreadPool(threads);
         try {
             for (PeerKind kind : PEERS) {
@@ -107,8 +107,8 @@ final class Throughput {
                     Peer holder = kind.open(places.apply("holder", 2));
                     holders.add(holder);
                     for (int thread = 0; thread < threads; thread++) {
-                        Scenario.taken(holder.tryLock("held-" + thread));
-                        if (kind != PeerKind.FLOOR && peer(peers, kind).tryLock("held-" + thread) != null) {
+                        taken.add(Scenario.taken(holder.tryLock("held-" + kind + thread)));
+                        if (kind != PeerKind.FLOOR && peer(peers, kind).tryLock("held-" + kind + thread) != null) {
                             throw new IllegalStateException("Not denied");
                         }
                     }
@@ -116,17 +116,20 @@ final class Throughput {
             }
             List<PeerKind> order = new ArrayList<>(PEERS);
             for (PeerKind kind : order) {
-                rate(pool, peer(peers, kind), scenario, threads, settings.length());
+                rate(pool, peer(peers, kind), kind, scenario, threads);
             }
             for (int round = 0; round < settings.rounds(); round++) {
                 Collections.rotate(order, 1);
                 for (PeerKind kind : order) {
                     rates.computeIfAbsent(kind, key -> new ArrayList<>())
-                            .add(rate(pool, peer(peers, kind), scenario, threads, settings.length()));
+                            .add(rate(pool, peer(peers, kind), kind, scenario, threads));
                 }
             }
         } finally {
             pool.shutdownNow();
+            for (Peer.Held lock : taken) {
+                lock.unlock();
+            }
             for (Peer peer : peers.values()) {
                 peer.close();
             }
@@ -141,17 +144,17 @@ final class Throughput {
         return Objects.requireNonNull(peers.get(kind));
     }
 
-    private static double rate(ExecutorService pool, Peer peer, Scenario scenario, int threads, Duration length)
+    private double rate(ExecutorService pool, Peer peer, PeerKind kind, Scenario scenario, int threads)
             throws Exception {
         long begun = System.nanoTime();
-        long until = begun + length.toNanos();
+        long until = begun + settings.length().toNanos();
         List<Future<Long>> running = new ArrayList<>();
         for (int i = 0; i < threads; i++) {
             int thread = i;
             running.add(pool.submit(() -> {
                 long calls = 0;
                 while (System.nanoTime() < until) {
-                    scenario.once(peer, thread);
+                    scenario.once(peer, kind, thread);
                     calls++;
                 }
                 return calls;

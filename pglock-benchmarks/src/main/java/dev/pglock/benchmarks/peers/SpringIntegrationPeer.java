@@ -19,10 +19,6 @@ final class SpringIntegrationPeer implements Peer {
               CONSTRAINT int_lock_pk PRIMARY KEY (lock_key, region));
             """;
 
-    private static final String INSERT =
-            "INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)"
-                    + " VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
-
     private final HikariDataSource pool;
     private final GenericApplicationContext context;
     private final DefaultLockRepository repository;
@@ -45,7 +41,7 @@ final class SpringIntegrationPeer implements Peer {
         context.registerBean(PlatformTransactionManager.class, () -> new JdbcTransactionManager(pool));
         context.refresh();
         DefaultLockRepository repository = new DefaultLockRepository(pool);
-        repository.setInsertQuery(INSERT);
+        repository.setInsertQuery(repository.getInsertQuery() + " ON CONFLICT DO NOTHING");
         repository.setApplicationContext(context);
         repository.afterPropertiesSet();
         repository.afterSingletonsInstantiated();
