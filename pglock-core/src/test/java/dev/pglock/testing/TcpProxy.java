@@ -12,6 +12,7 @@ import java.time.Duration;
 import java.util.EnumSet;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.Condition;
@@ -43,7 +44,7 @@ public final class TcpProxy implements AutoCloseable {
 
     private volatile InetSocketAddress target;
     private volatile boolean refusing;
-    private volatile long delayMillis;
+    private volatile long delayNanos;
 
     private TcpProxy(PostgresServer target) throws IOException {
         this.target = address(target);
@@ -110,7 +111,7 @@ public final class TcpProxy implements AutoCloseable {
 
     /** Lets everything take that much longer, in each direction. */
     public void delay(Duration delay) {
-        delayMillis = delay.toMillis();
+        delayNanos = delay.toNanos();
     }
 
     /** Lets the next message of the server get lost, and with it the connection. */
@@ -127,7 +128,7 @@ public final class TcpProxy implements AutoCloseable {
     /** Undoes all of it: what was held up arrives, and what comes is let through. */
     public void resume() {
         refusing = false;
-        delayMillis = 0;
+        delayNanos = 0;
         change(() -> {
             stalled.clear();
             dropping.clear();
@@ -263,7 +264,7 @@ public final class TcpProxy implements AutoCloseable {
 
         private void delay() throws IOException {
             try {
-                Thread.sleep(delayMillis);
+                TimeUnit.NANOSECONDS.sleep(delayNanos);
             } catch (InterruptedException e) {
                 throw new IOException(e);
             }
