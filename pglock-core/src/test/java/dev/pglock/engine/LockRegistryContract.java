@@ -46,14 +46,11 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.parallel.Execution;
-import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /**
  * What a registry promises, whatever store it stands on. Two registries over one storage are two replicas; leases last
  * two seconds and are renewed every 300 ms.
  */
-@Execution(ExecutionMode.CONCURRENT)
 abstract class LockRegistryContract {
 
     static final Duration LEASE = Duration.ofSeconds(2);
