@@ -314,6 +314,27 @@ class OwnConnectionsTests {
     }
 
     @Test
+    void afterALongOutageTheFirstWorkIsDoneAtOnce() throws Exception {
+        try (TcpProxy proxy = TcpProxy.to(database.server())) {
+            OwnConnections own = connections(
+                    2, () -> ConnectionSpec.of(database.url(proxy), database.username(), database.password()));
+            proxy.refuse();
+            long outage = System.nanoTime();
+            while (System.nanoTime() - outage < TimeUnit.SECONDS.toNanos(6)) {
+                assertThatExceptionOfType(SQLException.class).isThrownBy(() -> ask(own, Lane.WORK, "SELECT 1"));
+                Thread.sleep(20);
+            }
+            proxy.resume();
+            long back = System.nanoTime();
+
+            assertThat(ask(own, Lane.WORK, "SELECT 1")).isEqualTo("1");
+
+            assertThat(Duration.ofNanos(System.nanoTime() - back)).isLessThan(Duration.ofSeconds(1));
+            own.close();
+        }
+    }
+
+    @Test
     void openingAConnectionIntoABlackHoleEndsInTime() {
         try (TcpProxy hole = TcpProxy.to(database.server())) {
             hole.stall();
