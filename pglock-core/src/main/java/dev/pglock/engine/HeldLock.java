@@ -150,7 +150,7 @@ final class HeldLock implements LockHandle {
             throw t;
         } finally {
             scope.close();
-            execution.end();
+            execution.end(failure);
             endAfterBody(failure);
         }
     }
@@ -166,7 +166,7 @@ final class HeldLock implements LockHandle {
             stage = Objects.requireNonNull(body.call(), "The body returned no stage");
             result = new LaterResult<>(stage);
         } catch (Throwable t) {
-            execution.end();
+            execution.end(t);
             endAfterBody(t);
             throw t;
         }
@@ -174,7 +174,7 @@ final class HeldLock implements LockHandle {
         execution.leaveThread(
                 () -> tenures.callBack(this, () -> result.cancelBody(now().loss() == null ? null : lostException())));
         stage.whenComplete((value, failure) -> {
-            execution.end();
+            execution.end(failure);
             endAfterBody(failure == null ? null : LaterResult.causeOf(failure));
             result.complete(value, failure);
         });

@@ -167,7 +167,7 @@ final class Tenures {
                     HeldLock.describe(reason),
                     next);
         }
-        listeners.tell(l -> l.lost(lock, reason));
+        listeners.tellLater(l -> l.lost(lock, reason));
     }
 
     void reportRelease(HeldLock lock, RunOutcome outcome) {

@@ -332,13 +332,13 @@ class AdvisoryLossTests {
         AdvisoryStore store = stores.store(StoreIdentity.random(Replica.NAMESPACE, "B"));
         try (Replica child = Replica.holding(database, "frozen", lease);
                 LockEngine b = Replica.engine(store, "B", lease)) {
-            child.signal("STOP");
+            child.process().freeze();
             long stopped = System.nanoTime();
 
             LockHandle lock = b.acquire(LockRequest.of("frozen").waitTimeout(Duration.ofSeconds(20)));
 
             assertThat(Duration.ofNanos(System.nanoTime() - stopped)).isLessThan(lease.plusSeconds(1));
-            child.signal("CONT");
+            child.process().thaw();
             child.expect("AWAKE AND LOST");
             assertThat(lock.release()).isTrue();
         }
@@ -353,7 +353,7 @@ class AdvisoryLossTests {
                 try {
                     // Late enough for its pauses to have grown
                     waits.await();
-                    child.kill();
+                    child.process().kill();
                 } catch (InterruptedException e) {
                     Thread.currentThread().interrupt();
                 }

@@ -23,7 +23,6 @@ import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.ReplicaStores;
 import dev.pglock.testing.StandbyServer;
 import dev.pglock.testing.TestDatabase;
-import java.io.IOException;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -55,7 +54,7 @@ class StandbyTests {
     }
 
     @AfterEach
-    void stop() throws IOException {
+    void stop() {
         engines.forEach(LockEngine::close);
         if (servers != null) {
             servers.close();

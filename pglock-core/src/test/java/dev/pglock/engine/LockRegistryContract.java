@@ -46,14 +46,11 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.parallel.Execution;
-import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /**
  * What a registry promises, whatever store it stands on. Two registries over one storage are two replicas; leases last
  * two seconds and are renewed every 300 ms.
  */
-@Execution(ExecutionMode.CONCURRENT)
 abstract class LockRegistryContract {
 
     static final Duration LEASE = Duration.ofSeconds(2);
@@ -817,6 +814,48 @@ abstract class LockRegistryContract {
         assertThat(told.await(5, TimeUnit.SECONDS)).isTrue();
         await().atMost(Duration.ofSeconds(5))
                 .until(() -> b.tryAcquire(LockRequest.of("n")).isPresent());
+    }
+
+    @Test
+    void whoeverBlocksWhenHeIsToldKeepsNoHeartbeatAndNoOtherCallbackFromItsWork() throws Exception {
+        CountDownLatch forEver = new CountDownLatch(1);
+        CountDownLatch blocking = new CountDownLatch(11);
+        Runnable blocks = () -> {
+            blocking.countDown();
+            try {
+                boolean ignored = forEver.await(1, TimeUnit.MINUTES);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        };
+        LockStore store = newStore(StoreIdentity.random(namespace, "D"), LEASE);
+        LockEngine d = LockEngine.builder(EngineSettings.defaults(namespace, "D", store.strategy())
+                        .withLease(LEASE, HEARTBEAT))
+                .store(store)
+                .listener(new LockListener() {
+                    @Override
+                    public void lost(LockHandle lock, LossReason reason) {
+                        blocks.run();
+                    }
+                })
+                .build();
+        engines.add(d);
+        try {
+            LockHandle held = granted(d, "held");
+            LockHandle lost = granted(d, LockRequest.of("lost").maxHold(Duration.ofMillis(300)));
+            for (int i = 0; i < 10; i++) {
+                lost.onLost(blocks);
+            }
+            assertThat(blocking.await(5, TimeUnit.SECONDS)).isTrue();
+
+            CountDownLatch told = new CountDownLatch(1);
+            granted(d, LockRequest.of("lost too").maxHold(Duration.ofMillis(300)))
+                    .onLost(told::countDown);
+            assertThat(told.await(2, TimeUnit.SECONDS)).isTrue();
+            await().during(LEASE).atMost(LEASE.plusSeconds(1)).until(held::isHeld);
+        } finally {
+            forEver.countDown();
+        }
     }
 
     @Test
