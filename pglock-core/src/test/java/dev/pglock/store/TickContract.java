@@ -221,6 +221,16 @@ public abstract class TickContract {
         assertThat(denied(a, tick).reason()).isEqualTo(DenialReason.TICK_DONE);
     }
 
+    /** The server's calendar does not reach that far: it must be no error of the database. */
+    @Test
+    void anEndlessPeriodOrDelayIsATickLikeAnyOther() {
+        Duration endless = Duration.ofMillis(Long.MAX_VALUE);
+        run(a, new Tick.Delay(endless));
+        assertThat(denied(b, new Tick.Delay(endless)).reason()).isEqualTo(DenialReason.TICK_DONE);
+        run(a, new Tick.Rate("endless", endless));
+        assertThat(denied(b, new Tick.Rate("endless", endless)).reason()).isEqualTo(DenialReason.TICK_DONE);
+    }
+
     @Test
     void noDelayIsNoneToWaitFor() {
         run(a, new Tick.Delay(Duration.ZERO));
