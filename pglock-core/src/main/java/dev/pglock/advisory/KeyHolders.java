@@ -48,7 +48,7 @@ final class KeyHolders {
     private static final Logger log = LoggerFactory.getLogger(KeyHolders.class);
 
     private static final int LOOKS = 3;
-    private static final Duration BETWEEN_LOOKS = Duration.ofMillis(200);
+    private static final Duration BETWEEN_LOOKS = Duration.ofMillis(100);
 
     private final ConnectionSource reads;
     private final StoreIdentity identity;
