@@ -200,7 +200,8 @@ public abstract class TickContract {
             }
             Thread.sleep(30);
         }
-        assertThat(granted).isBetween(11, 13);
+        // Every second one would be six; a machine that stands still may cost some.
+        assertThat(granted).isBetween(8, 13);
     }
 
     // ---- a fixed delay
