@@ -367,7 +367,8 @@ final class HeldLock implements LockHandle {
                 outcome,
                 failure == null ? null : failure.getClass().getName(),
                 terms.minHold(),
-                outcome == RunOutcome.SUCCEEDED ? terms.version() : null);
+                outcome == RunOutcome.SUCCEEDED ? terms.version() : null,
+                terms.endCounts());
     }
 
     private Tenure now() {
@@ -378,6 +379,7 @@ final class HeldLock implements LockHandle {
      * On what terms the lock is held.
      *
      * @param giveUpAt {@link System#nanoTime()} at which {@code maxHold} is over; null: never
+     * @param endCounts a delay until the next run is counted from the release
      */
     record Terms(
             String name,
@@ -387,7 +389,8 @@ final class HeldLock implements LockHandle {
             @Nullable Duration minHold,
             @Nullable Long giveUpAt,
             OnLost onLost,
-            @Nullable String version) {}
+            @Nullable String version,
+            boolean endCounts) {}
 
     @Override
     public String toString() {

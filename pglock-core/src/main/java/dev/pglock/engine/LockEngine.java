@@ -285,7 +285,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                     request.minHold(),
                     maxHold == null ? null : sentAt + maxHold.toNanos(),
                     onLost,
-                    request.version());
+                    request.version(),
+                    tick instanceof Tick.Delay);
         }
     }
 

@@ -354,6 +354,7 @@ public final class LeaseStore implements LockStore {
             statement.setString(7, release.outcome().name());
             statement.setString(8, release.error());
             statement.setInt(9, WakeUps.waitKey(release.key()));
+            statement.setBoolean(10, release.isForgettable());
             try (ResultSet row = statement.executeQuery()) {
                 return row.next();
             }
