@@ -211,8 +211,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         try {
             boolean ignored = asked.home()
                     .store()
-                    .release(
-                            new Release(asked.name(), asked.key(), granted.fence(), RunOutcome.LOST, null, null, null));
+                    .release(new Release(
+                            asked.name(), asked.key(), granted.fence(), RunOutcome.LOST, null, null, null, false));
         } catch (LockStorageException e) {
             tooLate.addSuppressed(e);
         }

@@ -27,28 +27,6 @@ public record Release(
         boolean endCounts) {
 
     /**
-     * Creates the end of a tenure that nothing is counted from.
-     *
-     * @param name the lock's name
-     * @param key the name's advisory key
-     * @param fence the tenure's fence
-     * @param outcome how its body ended
-     * @param error the class name of what the body threw
-     * @param minHold how long the lock stays closed at the least, counted from the grant; null: free at once
-     * @param completed the version to be remembered as done; null: none
-     */
-    public Release(
-            String name,
-            long key,
-            long fence,
-            RunOutcome outcome,
-            @Nullable String error,
-            @Nullable Duration minHold,
-            @Nullable String completed) {
-        this(name, key, fence, outcome, error, minHold, completed, false);
-    }
-
-    /**
      * Whether nobody would run too early if the end were forgotten and the lock ended by its expiry instead.
      *
      * @return false if a version, a minimal hold or a delay is to be remembered with it
