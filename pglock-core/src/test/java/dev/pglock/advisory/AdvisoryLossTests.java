@@ -40,8 +40,11 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Sessions that end, answers that get lost, keys that are gone, processes that stand still or die. */
+@Execution(ExecutionMode.CONCURRENT)
 class AdvisoryLossTests {
 
     private static final Duration LEASE = ReplicaStores.LEASE;

@@ -46,11 +46,14 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /**
  * What a registry promises, whatever store it stands on. Two registries over one storage are two replicas; leases last
  * two seconds and are renewed every 300 ms.
  */
+@Execution(ExecutionMode.CONCURRENT)
 abstract class LockRegistryContract {
 
     static final Duration LEASE = Duration.ofSeconds(2);
@@ -138,8 +141,9 @@ abstract class LockRegistryContract {
     }
 
     static DenialReason denied(LockRegistry registry, LockRequest request) {
-        assertThat(registry.attempt(request)).isInstanceOf(LockAttempt.Denied.class);
-        return ((LockAttempt.Denied) registry.attempt(request)).denial().reason();
+        LockAttempt attempt = registry.attempt(request);
+        assertThat(attempt).isInstanceOf(LockAttempt.Denied.class);
+        return ((LockAttempt.Denied) attempt).denial().reason();
     }
 
     static DenialReason denied(LockRegistry registry, String name) {
@@ -800,7 +804,7 @@ abstract class LockRegistryContract {
         });
         CompletableFuture<Boolean> interrupted = new CompletableFuture<>();
         CountDownLatch told = new CountDownLatch(1);
-        LockHandle lock = granted(d, LockRequest.of("n").maxHold(Duration.ofMillis(300)));
+        LockHandle lock = granted(d, LockRequest.of("n").maxHold(Duration.ofSeconds(1)));
         lock.onLost(told::countDown);
         threads.submit(() -> lock.<Object, RuntimeException>execute(() -> {
             try {
