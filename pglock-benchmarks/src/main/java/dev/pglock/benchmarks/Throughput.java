@@ -7,14 +7,15 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiFunction;
-import org.jspecify.annotations.Nullable;
 
 /** Operations per second, in rounds in which everybody has its turn, each round in another order. */
 final class Throughput {
@@ -27,13 +28,13 @@ final class Throughput {
         KNOWN("acquire + release, known name") {
             @Override
             void once(Peer peer, PeerKind kind, int thread) throws Exception {
-                taken(peer.tryLock("known-" + thread)).unlock();
+                take(peer, kind, "known-" + thread).unlock();
             }
         },
         FRESH("acquire + release, name never seen") {
             @Override
             void once(Peer peer, PeerKind kind, int thread) throws Exception {
-                taken(peer.tryLock("fresh-" + COUNT.incrementAndGet())).unlock();
+                take(peer, kind, "fresh-" + COUNT.incrementAndGet()).unlock();
             }
         },
         DENIED("denied attempt") {
@@ -52,13 +53,21 @@ final class Throughput {
 
         abstract void once(Peer peer, PeerKind kind, int thread) throws Exception;
 
-        private static Peer.Held taken(Peer.@Nullable Held held) {
-            if (held == null) {
-                throw new IllegalStateException("Not granted");
+        /** Nobody else wants it. */
+        private static Peer.Held take(Peer peer, PeerKind kind, String name) throws Exception {
+            for (int attempt = 0; attempt < 100; attempt++) {
+                Peer.Held held = peer.tryLock(name);
+                if (held != null) {
+                    return held;
+                }
+                REFUSED.computeIfAbsent(kind, key -> new AtomicLong()).incrementAndGet();
             }
-            return held;
+            throw new IllegalStateException(kind.title() + " does not grant a lock that is free");
         }
     }
+
+    /** How often a lock that was free was not granted. */
+    private static final Map<PeerKind, AtomicLong> REFUSED = new ConcurrentHashMap<>();
 
     private final Settings settings;
     private final BiFunction<String, Integer, Place> places;
@@ -83,6 +92,9 @@ final class Throughput {
             }
         }
         table.print(title, explanation);
+        REFUSED.forEach((kind, times) -> System.out.printf(
+                Locale.ROOT, "%s refused a free lock %,d times, and was asked again.%n%n", kind.title(), times.get()));
+        REFUSED.clear();
     }
 
     /** Round by round, so that what disturbed a round disturbs both. */
@@ -107,7 +119,7 @@ final class Throughput {
                     Peer holder = kind.open(places.apply("holder", 2));
                     holders.add(holder);
                     for (int thread = 0; thread < threads; thread++) {
-                        taken.add(Scenario.taken(holder.tryLock("held-" + kind + thread)));
+                        taken.add(Scenario.take(holder, kind, "held-" + kind + thread));
                         if (kind != PeerKind.FLOOR && peer(peers, kind).tryLock("held-" + kind + thread) != null) {
                             throw new IllegalStateException("Not denied");
                         }

@@ -71,9 +71,9 @@ public final class PostgresServer implements AutoCloseable {
         return embedded(Map.of());
     }
 
-    /** The same, with a setting that is made at the start. */
-    public static PostgresServer dedicated(String setting, String value) {
-        return embedded(Map.of(setting, value));
+    /** The same, with settings that are made at the start. */
+    public static PostgresServer dedicated(Map<String, String> settings) {
+        return embedded(settings);
     }
 
     private static PostgresServer start() {
