@@ -34,6 +34,14 @@ final class LocalRow {
     @Nullable
     String data;
 
+    /** Why an operator has paused it. */
+    @Nullable
+    String paused;
+
+    /** Why an operator asks the present holder for it. */
+    @Nullable
+    String resign;
+
     @Nullable
     LastRun lastRun;
 
@@ -66,13 +74,16 @@ final class LocalRow {
                 && !isOnHold(now)
                 && completed.isEmpty()
                 && data == null
+                && paused == null
                 && (lastRun == null || lastRun.finishedAt().isBefore(now.minus(retention)));
     }
 
     LockInfo info(String name, Instant now) {
         LockState state = isLive(now)
                 ? LockState.HELD
-                : isOnHold(now) ? LockState.HOLD : holder != null ? LockState.EXPIRED : LockState.FREE;
+                : paused != null
+                        ? LockState.PAUSED
+                        : isOnHold(now) ? LockState.HOLD : holder != null ? LockState.EXPIRED : LockState.FREE;
         Instant until = switch (state) {
             case HELD, EXPIRED -> expiresAt;
             case HOLD -> holdUntil;
@@ -88,6 +99,8 @@ final class LocalRow {
                 until,
                 data,
                 lastRun,
-                List.copyOf(completed.values()));
+                List.copyOf(completed.values()),
+                paused,
+                List.of());
     }
 }

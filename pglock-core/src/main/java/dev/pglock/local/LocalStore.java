@@ -70,6 +70,7 @@ public final class LocalStore implements LockStore {
         row.expiresAt = now.plus(claim.lease());
         row.holdUntil = null;
         row.data = claim.data();
+        row.resign = null;
         if (tick.trigger() != null) {
             row.ticks.put(tick.trigger(), tick.granted(row.ticks.get(tick.trigger()), now));
         }
@@ -78,6 +79,9 @@ public final class LocalStore implements LockStore {
 
     /** A row that bears our own name is in nobody's way: the engine has decided that this process does not hold it. */
     private @Nullable Denial denial(Claim claim, TickGuard tick, LocalRow row, Instant now) {
+        if (row.paused != null) {
+            return Denial.of(claim.name(), DenialReason.PAUSED);
+        }
         if (row.isLive(now) && !identity.holder().equals(row.holder)) {
             Duration left = Duration.between(now, row.expiresAt);
             return new Denial(claim.name(), DenialReason.HELD, row.holderLabel, row.fence, left);
@@ -115,7 +119,8 @@ public final class LocalStore implements LockStore {
         if (payload != null) {
             row.data = payload.data();
         }
-        return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.RENEWED, row.expiresAt);
+        return new RenewalAnswer(
+                renewal.name(), renewal.fence(), RenewalAnswer.Result.RENEWED, row.expiresAt, row.resign);
     }
 
     @Override
@@ -169,6 +174,28 @@ public final class LocalStore implements LockStore {
         });
         space.tell(key);
         return released;
+    }
+
+    @Override
+    public boolean pause(String name, @Nullable String reason) {
+        return space.atomically(rows -> {
+            LocalRow row = rows.computeIfAbsent(key(name), key -> new LocalRow());
+            boolean changed = (row.paused == null) != (reason == null);
+            row.paused = reason;
+            return changed;
+        });
+    }
+
+    @Override
+    public boolean resign(String name, long key, String reason) {
+        return space.atomically(rows -> {
+            LocalRow row = rows.get(key(name));
+            boolean held = row != null && row.isLive(space.now());
+            if (row != null && held) {
+                row.resign = reason;
+            }
+            return held;
+        });
     }
 
     @Override
