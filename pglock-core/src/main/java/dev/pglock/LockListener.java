@@ -3,8 +3,11 @@ package dev.pglock;
 import java.time.Duration;
 
 /**
- * Told of what happens to the locks of one registry. Called on the thread on which it happens, so it must be quick and
- * must not block; what it throws is logged and changes nothing. Thread-safe.
+ * Told of what happens to the locks of one registry. What it throws is logged and changes nothing. Must be thread-safe.
+ *
+ * <p>Grants, denials and releases are told on the thread on which they happen: be quick, and do not block. Losses and outages
+ * are told on a thread of their own, one after the other, so that nothing keeps heartbeats from going on; a listener that
+ * blocks there delays only what is told after it.
  */
 public interface LockListener {
 

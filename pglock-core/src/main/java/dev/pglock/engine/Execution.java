@@ -61,7 +61,7 @@ final class Execution {
         boolean late;
         guard.lock();
         try {
-            forgetThread();
+            forgetThread(interrupted);
             cancellation = cancel;
             late = interrupted;
         } finally {
@@ -72,11 +72,16 @@ final class Execution {
         }
     }
 
-    /** The body has ended. */
-    void end() {
+    /**
+     * The body has ended.
+     *
+     * @param failure what it threw; null: nothing
+     */
+    void end(@Nullable Throwable failure) {
         guard.lock();
         try {
-            forgetThread();
+            // Whoever throws that has consumed our interrupt: one that is there now is somebody else's.
+            forgetThread(interrupted && !(failure instanceof InterruptedException));
             running = false;
         } finally {
             guard.unlock();
@@ -84,8 +89,8 @@ final class Execution {
     }
 
     /** An interrupt of ours that the body did not consume must not hit what its thread does next. */
-    private void forgetThread() {
-        if (thread != null && interrupted) {
+    private void forgetThread(boolean clear) {
+        if (thread != null && clear) {
             Thread.interrupted();
         }
         thread = null;

@@ -131,7 +131,7 @@ final class Heartbeat extends Pulse {
         if (answered) {
             lastGood = now;
         }
-        listeners.tell(l -> l.heartbeat(store.strategy(), answered, Duration.ofNanos(now - began)));
+        listeners.tellLater(l -> l.heartbeat(store.strategy(), answered, Duration.ofNanos(now - began)));
     }
 
     private List<HeldLock> renewChunk(List<HeldLock> chunk, Duration budget) {

@@ -181,7 +181,7 @@ final class HeldLock implements LockHandle {
             throw t;
         } finally {
             scope.close();
-            execution.end();
+            execution.end(failure);
             endAfterBody(failure);
             end(observed, failure);
         }
@@ -199,7 +199,7 @@ final class HeldLock implements LockHandle {
             stage = Objects.requireNonNull(body.call(), "The body returned no stage");
             result = new LaterResult<>(stage);
         } catch (Throwable t) {
-            execution.end();
+            execution.end(t);
             endAfterBody(t);
             end(observed, t);
             throw t;
@@ -209,7 +209,7 @@ final class HeldLock implements LockHandle {
         execution.leaveThread(
                 () -> tenures.callBack(this, () -> result.cancelBody(now().loss() == null ? null : lostException())));
         stage.whenComplete((value, failure) -> {
-            execution.end();
+            execution.end(failure);
             Throwable cause = failure == null ? null : LaterResult.causeOf(failure);
             endAfterBody(cause);
             tenures.guarded(() -> observed.end(cause, now().loss() != null));

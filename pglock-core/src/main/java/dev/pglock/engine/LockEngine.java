@@ -39,9 +39,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
-import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ExecutorService;
 import java.util.concurrent.ThreadLocalRandom;
-import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
@@ -66,6 +65,9 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private static final long LAST_WAIT_MILLIS = 500;
     private static final int GREATEST_REASON = 500;
 
+    /** So many that some that never return keep the others from nothing. */
+    private static final int CALLBACK_THREADS = 64;
+
     /** A name that one strategy holds may have a free row in the other. */
     private static final Comparator<LockInfo> HELD_FIRST = Comparator.comparing(info -> info.state() != LockState.HELD);
 
@@ -78,7 +80,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private final Gate gate = new Gate();
     private final Waiting waiting;
     private final WakeUps wakeUps;
-    private final ThreadPoolExecutor callbacks;
+    private final ExecutorService callbacks;
     private final Pulse tidier;
 
     private LockEngine(Builder builder) {
@@ -88,7 +90,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         this.listeners = new Listeners(builder.listeners);
         this.wakeUps = builder.wakeUps;
         this.waiting = new Waiting(gate, wakeUps);
-        this.callbacks = callbackThreads();
+        this.callbacks = Threads.pool("pglock-callback", CALLBACK_THREADS);
         for (LockStore store : builder.stores) {
             tenures.put(
                     store.strategy(),
@@ -575,6 +577,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         tidier.stop(LAST_WAIT_MILLIS);
         tenures.values().forEach(Tenures::close);
         callbacks.shutdown();
+        listeners.close(LAST_WAIT_MILLIS);
     }
 
     private static boolean sleep(long millis) {
@@ -585,13 +588,6 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             Thread.currentThread().interrupt();
             return false;
         }
-    }
-
-    private static ThreadPoolExecutor callbackThreads() {
-        ThreadPoolExecutor pool = new ThreadPoolExecutor(
-                4, 4, 5, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), r -> Threads.daemon("pglock-callback", r));
-        pool.allowCoreThreadTimeOut(true);
-        return pool;
     }
 
     /** Builds a {@link LockEngine}. */

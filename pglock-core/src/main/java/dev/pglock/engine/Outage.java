@@ -61,7 +61,7 @@ final class Outage {
                     "The database of the {} locks fails: nothing that needs a lock runs here until it works again. {}",
                     name,
                     describe(cause));
-            listeners.tell(l -> l.outageBegan(strategy, cause));
+            listeners.tellLater(l -> l.outageBegan(strategy, cause));
         } else {
             log.debug("The database of the {} locks still fails: {}", name, describe(cause));
         }
@@ -75,7 +75,7 @@ final class Outage {
         if (began != null) {
             Duration lasted = Duration.ofNanos(System.nanoTime() - began);
             log.info("The database of the {} locks works again after {} ms", name, lasted.toMillis());
-            listeners.tell(l -> l.outageEnded(strategy, lasted));
+            listeners.tellLater(l -> l.outageEnded(strategy, lasted));
         }
     }
 

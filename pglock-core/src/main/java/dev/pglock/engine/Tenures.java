@@ -180,7 +180,7 @@ final class Tenures {
                     next);
         }
         long ignored = lost.incrementAndGet();
-        listeners.tell(l -> l.lost(lock, reason));
+        listeners.tellLater(l -> l.lost(lock, reason));
     }
 
     void reportLateRenewal(HeldLock lock, Duration left) {
@@ -190,7 +190,7 @@ final class Tenures {
                 lock.name(),
                 lock.fence(),
                 left.toMillis());
-        listeners.tell(l -> l.renewedLate(lock, left));
+        listeners.tellLater(l -> l.renewedLate(lock, left));
     }
 
     void reportResignation(HeldLock lock, String reason, boolean interrupts) {
@@ -200,7 +200,7 @@ final class Tenures {
                 lock.fence(),
                 interrupts ? "its body is being interrupted" : "nobody is interrupted",
                 reason);
-        listeners.tell(l -> l.resigning(lock, reason));
+        listeners.tellLater(l -> l.resigning(lock, reason));
     }
 
     void reportEnd(HeldLock lock, TenureEnd end) {

@@ -31,6 +31,9 @@ public final class OwnConnections extends RecoveringSource {
     private final Semaphore heartbeat;
     private final LocalTransaction transaction;
 
+    /** The last try to open a connection failed. */
+    private volatile boolean failing;
+
     /**
      * Creates the pool. Opens nothing.
      *
@@ -94,11 +97,19 @@ public final class OwnConnections extends RecoveringSource {
         return false;
     }
 
-    /** What the pool says of a connection that it could not open hides what the driver said. */
+    /**
+     * While none can be opened, the pool is not asked: it would keep everybody waiting, and pause for up to 5 s between two
+     * tries, also when the database is back. What it says of a connection that it could not open hides what the driver said.
+     */
     private Connection connect() throws SQLException {
+        if (failing) {
+            sessions.open(Duration.ofMillis(pool.getConnectionTimeout())).close();
+            failing = false;
+        }
         try {
             return pool.getConnection();
         } catch (SQLTransientConnectionException e) {
+            failing = true;
             if (e.getCause() instanceof SQLException cause) {
                 throw cause;
             }

@@ -44,27 +44,28 @@ abstract class RecoveringSource implements ConnectionSource {
     @Override
     public final <T extends @Nullable Object> T run(Lane lane, Duration duration, SqlWork<T> work) throws SQLException {
         // A release must get through although its thread has been interrupted, and a virtual thread that is interrupted
-        // inside a socket read loses the socket. The flag is put back at the end.
-        boolean interrupted = Thread.interrupted();
-        try {
-            return recovering(lane, Budget.of(duration), work);
-        } finally {
-            if (interrupted) {
-                Thread.currentThread().interrupt();
-            }
+        // inside a socket read loses the socket.
+        try (DeferredInterrupt interrupt = new DeferredInterrupt()) {
+            return recovering(lane, Budget.of(duration), work, interrupt);
         }
     }
 
-    private <T extends @Nullable Object> T recovering(Lane lane, Budget budget, SqlWork<T> work) throws SQLException {
+    private <T extends @Nullable Object> T recovering(
+            Lane lane, Budget budget, SqlWork<T> work, DeferredInterrupt interrupt) throws SQLException {
         boolean fresh = false;
         boolean unanswered = false;
         int conflicts = 0;
         while (true) {
+            boolean ignored = interrupt.take();
             // The first attempt leaves time for another: it may have been sent into a connection that is dead.
             Attempt<T> attempt = new Attempt<>(work, unanswered);
             try {
                 return attempt.on(lend(lane, fresh, fresh ? budget : budget.half()));
             } catch (SQLException e) {
+                if (!attempt.begun && DeferredInterrupt.ended(e) && !budget.isUsedUp()) {
+                    // A pool was asked, nothing else: once more, without the interrupt.
+                    continue;
+                }
                 SqlStates.Kind kind = attempt.reached(e);
                 switch (kind) {
                     case BROKEN, READ_ONLY, STALE_STATEMENT -> {

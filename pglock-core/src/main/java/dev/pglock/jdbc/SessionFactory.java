@@ -90,7 +90,7 @@ public final class SessionFactory {
 
     Connection open(Budget budget) throws SQLException {
         ConnectionSpec spec = specs.get();
-        Connection session = DriverManager.getConnection(spec.url(), properties(spec, budget));
+        Connection session = connect(spec, budget);
         boolean ready = false;
         try {
             SupportedDatabase.check(session);
@@ -106,6 +106,25 @@ public final class SessionFactory {
         } finally {
             if (!ready) {
                 session.abort(DIRECT);
+            }
+        }
+    }
+
+    /** The driver gives up connecting when its thread is interrupted, with an exception that says nothing of that. */
+    private Connection connect(ConnectionSpec spec, Budget budget) throws SQLException {
+        try (DeferredInterrupt interrupt = new DeferredInterrupt()) {
+            while (true) {
+                boolean ignored = interrupt.take();
+                try {
+                    return DriverManager.getConnection(spec.url(), properties(spec, budget));
+                } catch (SQLException | RuntimeException e) {
+                    if (!interrupt.take()) {
+                        throw e;
+                    }
+                    if (budget.isUsedUp()) {
+                        throw new SQLException("Interrupted until there was no time left to connect", "08001", e);
+                    }
+                }
             }
         }
     }

@@ -23,9 +23,15 @@ import org.jspecify.annotations.Nullable;
  */
 public final class FencedCommit {
 
+    // From here on, a client that freezes or vanishes would keep the name from everybody until its session ends: the
+    // server
+    // is told to end it, unless it would sooner anyway.
     private static final String TRY_KEY = """
             SELECT pg_try_advisory_xact_lock_shared(?::bigint) AS got,
-                   current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') AS sees_news
+                   current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') AS sees_news,
+                   CASE WHEN current_setting('idle_in_transaction_session_timeout')::interval
+                             BETWEEN interval '1 ms' AND ?::interval THEN NULL
+                        ELSE set_config('idle_in_transaction_session_timeout', ?::text, true) END
             """;
 
     private static final String STILL_OURS = """
@@ -53,6 +59,7 @@ public final class FencedCommit {
     private final String stillOurs;
     private final StoreIdentity identity;
     private final Duration budget;
+    private final String patience;
 
     /**
      * Creates the check of one replica.
@@ -60,7 +67,7 @@ public final class FencedCommit {
      * @param own for the look where the transaction's own would be of no use
      * @param table the lease table, with its schema
      * @param identity whose tenures
-     * @param budget how long that look may take
+     * @param budget how long that look may take; after twice that without a word, the server ends the transaction
      */
     public FencedCommit(ConnectionSource own, LeaseTable table, StoreIdentity identity, Duration budget) {
         this.own = own;
@@ -69,6 +76,7 @@ public final class FencedCommit {
         this.stillOurs = table.in(STILL_OURS);
         this.identity = identity;
         this.budget = budget;
+        this.patience = budget.multipliedBy(2).toMillis() + "ms";
     }
 
     /**
@@ -132,9 +140,11 @@ public final class FencedCommit {
         TAKEN
     }
 
-    private static Key tryKey(Connection transaction, long key) throws SQLException {
+    private Key tryKey(Connection transaction, long key) throws SQLException {
         try (PreparedStatement statement = transaction.prepareStatement(TRY_KEY)) {
             statement.setLong(1, key);
+            statement.setString(2, patience);
+            statement.setString(3, patience);
             for (int attempt = 1; attempt <= ATTEMPTS; attempt++) {
                 if (attempt > 1) {
                     LockSupport.parkNanos(PAUSE);

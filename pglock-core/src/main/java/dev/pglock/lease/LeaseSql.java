@@ -17,39 +17,24 @@ final class LeaseSql {
      * such a fence is what is left of a tenure of ours that has ended here, and is in nobody's way. With a greater fence it
      * is in the way: this statement may have been overtaken, on a stalled connection, by a younger claim that was granted.
      *
-     * <p>A tick has been done when what the row remembers of its trigger (without a trigger: the end of the last run) is not
-     * older than it, and not so far in the future that it cannot belong to this schedule. A row remembers some triggers
-     * that are not asked for any more, because replicas of an older release may still have them.
+     * <p>What stands between the marks belongs to ticks, and is a comment for all others, who are not to pay for it. A tick
+     * has been done when what the row remembers of its trigger (without a trigger: the end of the last run) is not older
+     * than it, and not so far in the future that it cannot belong to this schedule. A row remembers some triggers that are
+     * not asked for any more, because replicas of an older release may still have them.
      */
     private static final String CLAIM = """
-            WITH ask AS (
+            WITH ask AS NOT MATERIALIZED (
               SELECT ?::text AS namespace, ?::text AS name, ?::bigint AS key, ?::uuid AS holder, ?::text AS holder_label,
-                     ?::bigint AS own_fence, make_interval(secs => ?::float8) AS lease, ?::text AS data,
-                     ?::text AS version, ?::text AS trigger, ?::text::timestamptz AS tick,
-                     make_interval(secs => ?::float8) AS reach, make_interval(secs => ?::float8) AS slack,
-                     make_interval(secs => ?::float8) AS period
-            ), seen AS (
-              SELECT l.fence, l.holder, l.holder_label, l.expires_at, l.hold_until,
-                     CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
-                          WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp()
-                               AND NOT (l.holder = ask.holder AND l.fence <= ask.own_fence) THEN 'HELD'
-                          WHEN l.hold_until > clock_timestamp() THEN 'HOLD'
-                          WHEN ask.version = ANY (l.completed) THEN 'DONE'
-                          WHEN CASE WHEN ask.trigger IS NULL THEN l.last_finished_at
-                                    ELSE (l.ticks ->> ask.trigger)::timestamptz END
-                               BETWEEN coalesce(ask.tick, clock_timestamp() - ask.reach)
-                                   AND clock_timestamp() + ask.slack THEN 'TICK_DONE' END AS reason
-              FROM pglock_lease l JOIN ask USING (namespace, name)
-            ), tried AS MATERIALIZED (
-              SELECT CASE WHEN seen.reason IS NULL THEN pg_try_advisory_xact_lock(ask.key) ELSE false END AS got
-              FROM seen, ask
+                     ?::bigint AS own_fence, make_interval(secs => ?::float8) AS lease, ?::text AS data, ?::text AS version
+                     /*tick , ?::text AS trigger, ?::text::timestamptz AS tick, make_interval(secs => ?::float8) AS reach,
+                     make_interval(secs => ?::float8) AS slack, make_interval(secs => ?::float8) AS period tick*/
             ), won AS (
               UPDATE pglock_lease l
               SET holder = ask.holder, holder_label = ask.holder_label,
                   fence = greatest(l.fence + 1, pg_current_xact_id()::text::bigint),
                   acquired_at = clock_timestamp(), expires_at = clock_timestamp() + ask.lease,
-                  released_at = NULL, hold_until = NULL, data = ask.data,
-                  ticks = CASE WHEN ask.trigger IS NULL THEN l.ticks ELSE (
+                  released_at = NULL, hold_until = NULL, data = ask.data
+                  /*tick , ticks = CASE WHEN ask.trigger IS NULL THEN l.ticks ELSE (
                     SELECT coalesce(jsonb_object_agg(others.key, others.value), '{}')
                     FROM (SELECT t.key, t.value FROM jsonb_each_text(l.ticks) AS t WHERE t.key <> ask.trigger
                           ORDER BY t.value::timestamptz DESC LIMIT 15) AS others)
@@ -58,30 +43,44 @@ final class LeaseSql {
                          WHEN (l.ticks ->> ask.trigger)::timestamptz
                               BETWEEN clock_timestamp() - 2 * ask.period AND clock_timestamp() + ask.period
                               THEN (l.ticks ->> ask.trigger)::timestamptz + ask.period
-                         ELSE clock_timestamp() END) END
-              FROM ask, tried
-              WHERE tried.got AND l.namespace = ask.namespace AND l.name = ask.name
-                AND l.paused IS NULL
-                AND (l.holder IS NULL OR l.expires_at <= clock_timestamp()
-                     OR (l.holder = ask.holder AND l.fence <= ask.own_fence))
-                AND (l.hold_until > clock_timestamp()) IS NOT TRUE
-                AND (ask.version = ANY (l.completed)) IS NOT TRUE
-                AND (CASE WHEN ask.trigger IS NULL THEN l.last_finished_at ELSE (l.ticks ->> ask.trigger)::timestamptz END
-                     BETWEEN coalesce(ask.tick, clock_timestamp() - ask.reach)
-                         AND clock_timestamp() + ask.slack) IS NOT TRUE
+                         ELSE clock_timestamp() END) END tick*/
+              FROM ask
+              WHERE l.namespace = ask.namespace AND l.name = ask.name
+                AND CASE WHEN l.paused IS NULL
+                              AND (l.holder IS NULL OR l.expires_at <= clock_timestamp()
+                                   OR (l.holder = ask.holder AND l.fence <= ask.own_fence))
+                              AND (l.hold_until > clock_timestamp()) IS NOT TRUE
+                              AND (ask.version = ANY (l.completed)) IS NOT TRUE
+                              /*tick AND (CASE WHEN ask.trigger IS NULL THEN l.last_finished_at
+                                         ELSE (l.ticks ->> ask.trigger)::timestamptz END
+                                   BETWEEN coalesce(ask.tick, clock_timestamp() - ask.reach)
+                                       AND clock_timestamp() + ask.slack) IS NOT TRUE tick*/
+                         THEN pg_try_advisory_xact_lock(ask.key) ELSE false END
               RETURNING l.fence, l.acquired_at, l.expires_at
+            ), seen AS MATERIALIZED (
+              SELECT l.fence, l.holder = ask.holder AS ours, l.holder_label, l.expires_at, l.hold_until,
+                     CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
+                          WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp()
+                               AND NOT (l.holder = ask.holder AND l.fence <= ask.own_fence) THEN 'HELD'
+                          WHEN l.hold_until > clock_timestamp() THEN 'HOLD'
+                          WHEN ask.version = ANY (l.completed) THEN 'DONE'
+                          /*tick WHEN CASE WHEN ask.trigger IS NULL THEN l.last_finished_at
+                                    ELSE (l.ticks ->> ask.trigger)::timestamptz END
+                               BETWEEN coalesce(ask.tick, clock_timestamp() - ask.reach)
+                                   AND clock_timestamp() + ask.slack THEN 'TICK_DONE' tick*/
+                          WHEN pg_try_advisory_xact_lock(ask.key) THEN 'UNKNOWN' ELSE 'KEY_BUSY' END AS reason
+              FROM pglock_lease l JOIN ask USING (namespace, name)
+              WHERE NOT EXISTS (SELECT FROM won)
             )
             SELECT 'GRANTED' AS answer, won.fence, won.acquired_at, won.expires_at,
                    NULL::text AS holder_label, NULL::float8 AS seconds_left, false AS ours, clock_timestamp() AS now
             FROM won
             UNION ALL
-            SELECT CASE WHEN seen.reason IS NOT NULL THEN seen.reason WHEN tried.got THEN 'UNKNOWN' ELSE 'KEY_BUSY' END,
-                   seen.fence, NULL, NULL, seen.holder_label,
+            SELECT seen.reason, seen.fence, NULL, NULL, seen.holder_label,
                    extract(epoch FROM CASE seen.reason WHEN 'HELD' THEN seen.expires_at
                                                        WHEN 'HOLD' THEN seen.hold_until END - clock_timestamp())::float8,
-                   seen.reason = 'HELD' AND seen.holder = ask.holder, clock_timestamp()
-            FROM seen, tried, ask
-            WHERE NOT EXISTS (SELECT FROM won)
+                   seen.reason = 'HELD' AND seen.ours, clock_timestamp()
+            FROM seen
             """;
 
     /** Claims a name never seen. Always one row, of the same form. */
@@ -167,6 +166,9 @@ final class LeaseSql {
     /**
      * Ends a tenure; no row: it was not ours any more. Row and fence stay. Whoever waits has announced it by a shared lock
      * on the wait key, and is told; nobody else is. Whoever announces it from now on waits for the end of this statement.
+     *
+     * <p>A release that has nothing to remember does not wait for the disk. If a crash of the server loses it, the lock
+     * ends by its expiry; and whatever is granted after it is written after it, and does wait.
      */
     private static final String RELEASE = """
             WITH ask AS (
@@ -188,7 +190,9 @@ final class LeaseSql {
             FROM ask
             WHERE l.namespace = ask.namespace AND l.name = ask.name AND l.fence = ask.fence AND l.holder = ask.holder
             RETURNING CASE WHEN NOT pg_try_advisory_xact_lock(1885826155, ask.wait_key)
-                           THEN pg_notify('pglock', ask.wait_key::text) END AS told
+                           THEN pg_notify('pglock', ask.wait_key::text) END AS told,
+                      CASE WHEN ask.completed IS NULL AND ask.min_hold IS NULL
+                           THEN set_config('synchronous_commit', 'off', true) END AS forgettable
             """;
 
     /** After a release without an answer that now finds nothing: whether it was that one which ended the tenure. */
@@ -246,6 +250,7 @@ final class LeaseSql {
 
     final LeaseTable table;
     final String claim;
+    final String claimTick;
     final String claimNew;
     final String adopt;
     final String renew;
@@ -258,6 +263,7 @@ final class LeaseSql {
     LeaseSql(LeaseTable table) {
         this.table = table;
         claim = table.in(CLAIM);
+        claimTick = table.in(CLAIM.replace("/*tick ", "").replace(" tick*/", ""));
         claimNew = table.in(CLAIM_NEW);
         adopt = table.in(ADOPT);
         renew = table.in(RENEW);

@@ -130,7 +130,7 @@ public final class LeaseStore implements LockStore {
     private ClaimAnswer claim(Connection connection, LeaseSql sql, Claim claim) throws SQLException {
         for (int asked = 1; ; asked++) {
             TickGuard tick = ticks.guard(connection, claim.tick());
-            Verdict verdict = ask(connection, sql.claim, claim, tick, true);
+            Verdict verdict = ask(connection, claim.tick() == null ? sql.claim : sql.claimTick, claim, tick, true);
             if (verdict == null) {
                 verdict = ask(connection, sql.claimNew, claim, tick, false);
             }
@@ -168,8 +168,10 @@ public final class LeaseStore implements LockStore {
             if (known) {
                 statement.setString(++i, claim.version());
             }
-            i = TickQuestion.setTick(statement, i, tick);
-            if (known) {
+            if (!known || claim.tick() != null) {
+                i = TickQuestion.setTick(statement, i, tick);
+            }
+            if (known && claim.tick() != null) {
                 i = TickQuestion.setBounds(statement, i, tick);
                 i = TickQuestion.setPeriod(statement, i, tick);
             }

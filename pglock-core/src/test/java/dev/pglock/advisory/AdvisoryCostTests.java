@@ -21,6 +21,7 @@ import dev.pglock.store.Release;
 import dev.pglock.store.Renewal;
 import dev.pglock.store.RenewalAnswer;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.ReplicaStores;
 import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
 import java.sql.Connection;
@@ -43,7 +44,7 @@ class AdvisoryCostTests {
     private static final String NAMESPACE = Replica.NAMESPACE;
     private static final Duration LONG = Duration.ofSeconds(30);
 
-    private final AdvisoryStores stores = AdvisoryStores.withTable();
+    private final ReplicaStores stores = ReplicaStores.withTable();
     private final TestDatabase database = stores.database();
     private final TcpProxy wire = TcpProxy.to(database.server());
     private final AdvisoryStore a = stores.store(StoreIdentity.random(NAMESPACE, "A"), database.url(wire), LONG, 1100);

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.Race;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.ReplicaStores;
 import java.time.Duration;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -16,7 +17,7 @@ class AdvisoryRaceTests {
     private static final Duration LONG = Duration.ofSeconds(30);
     private static final String NAMESPACE = "race";
 
-    private AdvisoryStores stores = AdvisoryStores.withTable();
+    private ReplicaStores stores = ReplicaStores.withTable();
 
     @AfterEach
     void close() throws Exception {
@@ -48,7 +49,7 @@ class AdvisoryRaceTests {
     @Test
     void withoutATableNeither() throws Exception {
         stores.close();
-        stores = AdvisoryStores.withoutTable();
+        stores = ReplicaStores.withoutTable();
 
         assertThat(race(IntStream.range(0, 6).mapToObj(i -> replica(i, true)).toList())
                         .grants())

@@ -3,16 +3,17 @@ package dev.pglock.advisory;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.LockStoreContract;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.ReplicaStores;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 
 class AdvisoryStoreTests extends LockStoreContract {
 
-    private static AdvisoryStores stores;
+    private static ReplicaStores stores;
 
     @BeforeAll
     static void createDatabase() {
-        stores = AdvisoryStores.withTable();
+        stores = ReplicaStores.withTable();
     }
 
     @AfterAll

@@ -3,17 +3,18 @@ package dev.pglock.advisory;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.store.TickContract;
+import dev.pglock.testing.ReplicaStores;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 
 /** Nothing but PostgreSQL: the lock sessions remember. */
 class AdvisoryTickWithoutTableTests extends TickContract {
 
-    private static AdvisoryStores stores;
+    private static ReplicaStores stores;
 
     @BeforeAll
     static void createDatabase() {
-        stores = AdvisoryStores.withoutTable();
+        stores = ReplicaStores.withoutTable();
     }
 
     @AfterAll

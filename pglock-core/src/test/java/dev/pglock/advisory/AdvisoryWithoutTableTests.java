@@ -24,6 +24,7 @@ import dev.pglock.store.Release;
 import dev.pglock.store.Renewal;
 import dev.pglock.store.RenewalAnswer.Result;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.ReplicaStores;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -36,7 +37,7 @@ class AdvisoryWithoutTableTests {
 
     private static final String NAMESPACE = "bare";
 
-    private final AdvisoryStores stores = AdvisoryStores.withoutTable();
+    private final ReplicaStores stores = ReplicaStores.withoutTable();
     private final AdvisoryStore a = stores.store(StoreIdentity.random(NAMESPACE, "A"));
     private final AdvisoryStore b = stores.store(StoreIdentity.random(NAMESPACE, "B"));
 
@@ -46,7 +47,7 @@ class AdvisoryWithoutTableTests {
     }
 
     private static Claim claim(String name, @Nullable String version, @Nullable String data) {
-        return new Claim(name, KeyDerivation.SHA256.key(NAMESPACE, name), AdvisoryStores.LEASE, version, data);
+        return new Claim(name, KeyDerivation.SHA256.key(NAMESPACE, name), ReplicaStores.LEASE, version, data);
     }
 
     private static ClaimAnswer.Granted granted(AdvisoryStore store, String name) {
@@ -103,7 +104,7 @@ class AdvisoryWithoutTableTests {
         ClaimAnswer.Granted lock = granted(a, "name");
         assertThatExceptionOfType(LockRefusedException.class)
                 .isThrownBy(() -> a.renew(
-                        List.of(new Renewal("name", lock.fence(), AdvisoryStores.LEASE, new Renewal.Payload("x"))),
+                        List.of(new Renewal("name", lock.fence(), ReplicaStores.LEASE, new Renewal.Payload("x"))),
                         Duration.ofSeconds(1),
                         Caller.HOLDER));
         assertThat(a.find("name").orElseThrow().state()).isEqualTo(LockState.HELD);
@@ -113,7 +114,7 @@ class AdvisoryWithoutTableTests {
     @Test
     void aMinimumHoldIsKeptByTheKeyForLongerThanTheLease() {
         ClaimAnswer.Granted lock = granted(a, "name");
-        Duration minHold = AdvisoryStores.LEASE.plusSeconds(1);
+        Duration minHold = ReplicaStores.LEASE.plusSeconds(1);
         long begun = System.nanoTime();
 
         assertThat(release(a, "name", lock, minHold)).isTrue();
@@ -157,10 +158,10 @@ class AdvisoryWithoutTableTests {
     @Test
     void theMostLocksOfAReplicaAreRefusedBeyondThatAndNothingIsAnOutage() {
         AdvisoryStore few = stores.store(
-                StoreIdentity.random(NAMESPACE, "few"), stores.database().url(), AdvisoryStores.LEASE, 2);
+                StoreIdentity.random(NAMESPACE, "few"), stores.database().url(), ReplicaStores.LEASE, 2);
         AtomicInteger outages = new AtomicInteger();
         try (LockEngine engine = LockEngine.builder(EngineSettings.defaults(NAMESPACE, "few", LockStrategy.ADVISORY)
-                        .withLease(AdvisoryStores.LEASE, null))
+                        .withLease(ReplicaStores.LEASE, null))
                 .store(few)
                 .listener(new LockListener() {
                     @Override
@@ -196,7 +197,7 @@ class AdvisoryWithoutTableTests {
                     a.tidyUp();
                     assertThat(b.renew(
                                     List.of(new Renewal(
-                                            "name", b.find("name").orElseThrow().fence(), AdvisoryStores.LEASE, null)),
+                                            "name", b.find("name").orElseThrow().fence(), ReplicaStores.LEASE, null)),
                                     Duration.ofSeconds(1),
                                     Caller.HEARTBEAT))
                             .allMatch(answer -> answer.result() == Result.RENEWED);

@@ -26,6 +26,7 @@ import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.PostgresServer;
+import dev.pglock.testing.ReplicaStores;
 import dev.pglock.testing.TestDatabase;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -44,7 +45,7 @@ import org.junit.jupiter.api.Test;
 /** Who holds what: for claimants, for operators, over both strategies, and beside others who use keys. */
 class KeyHoldersTests {
 
-    private final AdvisoryStores stores = AdvisoryStores.withTable();
+    private final ReplicaStores stores = ReplicaStores.withTable();
     private final TestDatabase database = stores.database();
     private final List<LockEngine> engines = new ArrayList<>();
     private final LockEngine a = engine("orders", "A");
@@ -60,7 +61,7 @@ class KeyHoldersTests {
     private LockEngine engine(String namespace, String label) {
         StoreIdentity identity = StoreIdentity.random(namespace, label);
         LockEngine engine = LockEngine.builder(EngineSettings.defaults(namespace, label, LockStrategy.ADVISORY)
-                        .withLease(AdvisoryStores.LEASE, Duration.ofMillis(300)))
+                        .withLease(ReplicaStores.LEASE, Duration.ofMillis(300)))
                 .store(stores.store(identity))
                 .store(stores.lease(identity))
                 .build();
@@ -217,16 +218,16 @@ class KeyHoldersTests {
         database.execute("GRANT ALL ON pglock_lease TO " + role);
         SessionFactory sessions = new SessionFactory(
                 () -> ConnectionSpec.of(database.url(), role, role),
-                SessionSettings.of("orders", "R", JdbcTimeouts.of(AdvisoryStores.LEASE)));
+                SessionSettings.of("orders", "R", JdbcTimeouts.of(ReplicaStores.LEASE)));
         try (AdvisoryStore store = new AdvisoryStore(
-                new LockSessions(sessions, AdvisoryStores.LEASE),
+                new LockSessions(sessions, ReplicaStores.LEASE),
                 new OwnConnections(sessions, 1),
                 StoreIdentity.random("orders", "R"),
                 KeyDerivation.SHA256,
                 new AdvisorySettings(
-                        AdvisoryStores.TABLE, AdvisoryStores.LEASE, 5, JdbcTimeouts.of(AdvisoryStores.LEASE)))) {
+                        ReplicaStores.TABLE, ReplicaStores.LEASE, 5, JdbcTimeouts.of(ReplicaStores.LEASE)))) {
             Claim claim =
-                    new Claim("name", KeyDerivation.SHA256.key("orders", "name"), AdvisoryStores.LEASE, null, null);
+                    new Claim("name", KeyDerivation.SHA256.key("orders", "name"), ReplicaStores.LEASE, null, null);
             assertThat(store.claim(claim)).isInstanceOf(ClaimAnswer.Granted.class);
             await().during(Duration.ofMillis(1200))
                     .atMost(Duration.ofSeconds(3))
@@ -243,16 +244,16 @@ class KeyHoldersTests {
                 Statement statement = greedy.createStatement()) {
             SessionFactory sessions = new SessionFactory(
                     () -> ConnectionSpec.of(full.url(), full.username(), full.password()),
-                    SessionSettings.of("orders", "A", JdbcTimeouts.of(AdvisoryStores.LEASE)));
+                    SessionSettings.of("orders", "A", JdbcTimeouts.of(ReplicaStores.LEASE)));
             try (AdvisoryStore store = new AdvisoryStore(
-                    new LockSessions(sessions, AdvisoryStores.LEASE),
+                    new LockSessions(sessions, ReplicaStores.LEASE),
                     new OwnConnections(sessions, 1),
                     StoreIdentity.random("orders", "A"),
                     KeyDerivation.SHA256,
                     new AdvisorySettings(
-                            AdvisoryStores.TABLE, AdvisoryStores.LEASE, 5, JdbcTimeouts.of(AdvisoryStores.LEASE)))) {
+                            ReplicaStores.TABLE, ReplicaStores.LEASE, 5, JdbcTimeouts.of(ReplicaStores.LEASE)))) {
                 Claim claim =
-                        new Claim("name", KeyDerivation.SHA256.key("orders", "name"), AdvisoryStores.LEASE, null, null);
+                        new Claim("name", KeyDerivation.SHA256.key("orders", "name"), ReplicaStores.LEASE, null, null);
                 ClaimAnswer.Granted warm = (ClaimAnswer.Granted) store.claim(claim);
                 assertThat(warm.fence()).isPositive();
                 assertThatExceptionOfType(SQLException.class)
@@ -266,7 +267,7 @@ class KeyHoldersTests {
                                 store.claim(new Claim(
                                         "name " + i,
                                         KeyDerivation.SHA256.key("orders", "name " + i),
-                                        AdvisoryStores.LEASE,
+                                        ReplicaStores.LEASE,
                                         null,
                                         null));
                             }

@@ -3,17 +3,18 @@ package dev.pglock.advisory;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.store.TickContract;
+import dev.pglock.testing.ReplicaStores;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 
 /** Replica A keeps the lock by a lease, replica B on its session: what they remember is the same. */
 class MixedTickTests extends TickContract {
 
-    private static AdvisoryStores stores;
+    private static ReplicaStores stores;
 
     @BeforeAll
     static void createDatabase() {
-        stores = AdvisoryStores.withTable();
+        stores = ReplicaStores.withTable();
     }
 
     @AfterAll

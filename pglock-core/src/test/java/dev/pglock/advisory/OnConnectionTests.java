@@ -14,6 +14,7 @@ import dev.pglock.engine.EngineSettings;
 import dev.pglock.engine.LockEngine;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.ReplicaStores;
 import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
 import java.sql.Connection;
@@ -31,11 +32,11 @@ import org.junit.jupiter.params.provider.EnumSource;
 class OnConnectionTests {
 
     private static final String NAMESPACE = "work";
-    private static final Duration LEASE = AdvisoryStores.LEASE;
+    private static final Duration LEASE = ReplicaStores.LEASE;
     private static final String SESSIONS =
             "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pglock:" + NAMESPACE + ":few'";
 
-    private final AdvisoryStores stores = AdvisoryStores.withTable();
+    private final ReplicaStores stores = ReplicaStores.withTable();
     private final TestDatabase database = stores.database();
     private final TcpProxy wire = TcpProxy.to(database.server());
     private final List<LockEngine> engines = new ArrayList<>();

@@ -19,6 +19,7 @@ import dev.pglock.store.Renewal;
 import dev.pglock.store.RenewalAnswer;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.PgBouncer;
+import dev.pglock.testing.ReplicaStores;
 import dev.pglock.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.DriverManager;
@@ -39,7 +40,7 @@ class PoolerTests {
     private static final String NAMESPACE = "pooled";
     private static final Duration LONG = Duration.ofSeconds(30);
 
-    private final AdvisoryStores stores = AdvisoryStores.withTable();
+    private final ReplicaStores stores = ReplicaStores.withTable();
     private final TestDatabase database = stores.database();
 
     @AfterEach
@@ -162,7 +163,7 @@ class PoolerTests {
     @ValueSource(booleans = {true, false})
     void aClaimOnAnotherSessionThanTheOneOpenedIsRefusedAndTakesNothing(boolean table) throws Exception {
         StoreIdentity identity = StoreIdentity.random(NAMESPACE, "A");
-        AdvisorySettings settings = new AdvisorySettings(AdvisoryStores.TABLE, LONG, 10, JdbcTimeouts.of(LONG));
+        AdvisorySettings settings = new AdvisorySettings(ReplicaStores.TABLE, LONG, 10, JdbcTimeouts.of(LONG));
         AdvisorySql sql = new AdvisorySql(settings.table());
         RowMemory rows = new RowMemory(identity, settings.table(), sql);
         rows.isThere(table);

@@ -12,71 +12,43 @@ import dev.pglock.jdbc.SessionFactory;
 import dev.pglock.jdbc.SessionSettings;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.ChildJvm;
+import dev.pglock.testing.ReplicaStores;
 import dev.pglock.testing.TestDatabase;
-import java.io.BufferedReader;
-import java.io.IOException;
-import java.io.InputStreamReader;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.time.Duration;
-import java.util.List;
 
 /** A replica in a JVM of its own, which can be stopped and killed. It holds one lock and says what it knows of it. */
 final class Replica implements AutoCloseable {
 
     static final String NAMESPACE = "processes";
 
-    private final Process process;
-    private final BufferedReader output;
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
 
-    private Replica(Process process) {
+    private final ChildJvm process;
+
+    private Replica(ChildJvm process) {
         this.process = process;
-        this.output = new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
     }
 
     /** Returns when it holds the lock. */
-    static Replica holding(TestDatabase database, String name, Duration lease) throws IOException {
-        Process process = new ProcessBuilder(List.of(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                        "-Xmx128m",
-                        "-XX:TieredStopAtLevel=1",
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        Replica.class.getName(),
-                        database.url(),
-                        database.username(),
-                        database.password(),
-                        name,
-                        lease.toString()))
-                .redirectError(ProcessBuilder.Redirect.INHERIT)
-                .start();
-        Replica replica = new Replica(process);
+    static Replica holding(TestDatabase database, String name, Duration lease) throws InterruptedException {
+        Replica replica = new Replica(ChildJvm.start(
+                Replica.class, database.url(), database.username(), database.password(), name, lease.toString()));
         replica.expect("HELD");
         return replica;
     }
 
-    void expect(String expected) throws IOException {
-        for (String line = output.readLine(); line != null; line = output.readLine()) {
-            if (line.equals(expected)) {
-                return;
-            }
-        }
-        throw new AssertionError("The replica has ended without saying " + expected);
+    void expect(String expected) throws InterruptedException {
+        process.expect(expected, PATIENCE);
     }
 
-    void kill() throws InterruptedException {
-        process.destroyForcibly();
-    }
-
-    void signal(String signal) throws IOException, InterruptedException {
-        new ProcessBuilder("kill", "-" + signal, Long.toString(process.pid()))
-                .start()
-                .waitFor();
+    ChildJvm process() {
+        return process;
     }
 
     @Override
     public void close() {
-        process.destroyForcibly();
+        process.close();
     }
 
     static LockEngine engine(AdvisoryStore store, String label, Duration lease) {
@@ -97,7 +69,7 @@ final class Replica implements AutoCloseable {
                 new OwnConnections(sessions, 1),
                 identity,
                 KeyDerivation.SHA256,
-                new AdvisorySettings(AdvisoryStores.TABLE, lease, 10, JdbcTimeouts.of(lease)));
+                new AdvisorySettings(ReplicaStores.TABLE, lease, 10, JdbcTimeouts.of(lease)));
         LockHandle lock = engine(store, "child", lease).acquire(LockRequest.of(arguments[3]));
         System.out.println("HELD");
         long last = System.nanoTime();

@@ -20,9 +20,9 @@ import dev.pglock.lease.LeaseStore;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.ReplicaStores;
 import dev.pglock.testing.StandbyServer;
 import dev.pglock.testing.TestDatabase;
-import java.io.IOException;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -30,15 +30,13 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Against a real hot standby, which grants advisory locks as readily as its primary does. */
-@Tag("long")
 class StandbyTests {
 
     private static final String NAMESPACE = "standby";
-    private static final Duration LEASE = AdvisoryStores.LEASE;
+    private static final Duration LEASE = ReplicaStores.LEASE;
     private static final String KEYS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
 
     private final List<LockEngine> engines = new ArrayList<>();
@@ -51,12 +49,12 @@ class StandbyTests {
         servers = StandbyServer.start();
         primary = servers.onPrimary();
         standby = servers.onStandby();
-        primary.execute(LeaseSchema.ddl(AdvisoryStores.TABLE));
+        primary.execute(LeaseSchema.ddl(ReplicaStores.TABLE));
         servers.catchUp();
     }
 
     @AfterEach
-    void stop() throws IOException {
+    void stop() {
         engines.forEach(LockEngine::close);
         if (servers != null) {
             servers.close();
@@ -79,13 +77,13 @@ class StandbyTests {
         JdbcTimeouts timeouts = JdbcTimeouts.of(LEASE);
         OwnConnections own = new OwnConnections(sessions, 2);
         LockStore store = strategy == LockStrategy.LEASE
-                ? new LeaseStore(own, identity, AdvisoryStores.TABLE, timeouts, Duration.ZERO)
+                ? new LeaseStore(own, identity, ReplicaStores.TABLE, timeouts, Duration.ZERO)
                 : new AdvisoryStore(
                         new LockSessions(sessions, LEASE),
                         own,
                         identity,
                         KeyDerivation.SHA256,
-                        new AdvisorySettings(AdvisoryStores.TABLE, LEASE, 100, timeouts));
+                        new AdvisorySettings(ReplicaStores.TABLE, LEASE, 100, timeouts));
         LockEngine engine = LockEngine.builder(
                         EngineSettings.defaults(NAMESPACE, label, strategy).withLease(LEASE, Duration.ofMillis(300)))
                 .store(store)

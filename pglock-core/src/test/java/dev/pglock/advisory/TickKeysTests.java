@@ -15,6 +15,7 @@ import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.Release;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.ReplicaStores;
 import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
 import java.time.Duration;
@@ -22,16 +23,19 @@ import java.time.Instant;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Ticks that are remembered by keys, because there is no table: what becomes of the keys when something goes wrong. */
+@Execution(ExecutionMode.CONCURRENT)
 class TickKeysTests {
 
     private static final String NAMESPACE = "tick-keys";
-    private static final Duration LEASE = AdvisoryStores.LEASE;
-    private static final String SESSIONS =
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pglock:" + NAMESPACE + ":A'";
+    private static final Duration LEASE = ReplicaStores.LEASE;
+    private static final String SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pglock:"
+            + NAMESPACE + ":A'" + " AND datname = current_database()";
 
-    private final AdvisoryStores stores = AdvisoryStores.withoutTable();
+    private final ReplicaStores stores = ReplicaStores.withoutTable();
     private final TestDatabase database = stores.database();
     private final TcpProxy wire = TcpProxy.to(database.server());
     private final AdvisoryStore a = stores.store(StoreIdentity.random(NAMESPACE, "A"), wire);

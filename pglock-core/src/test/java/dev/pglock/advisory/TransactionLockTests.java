@@ -13,6 +13,7 @@ import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.Concurrently;
 import dev.pglock.testing.PostgresServer;
+import dev.pglock.testing.ReplicaStores;
 import dev.pglock.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.DriverManager;
@@ -32,7 +33,7 @@ class TransactionLockTests {
 
     private static final String NAMESPACE = "transactions";
 
-    private final AdvisoryStores stores = AdvisoryStores.withTable();
+    private final ReplicaStores stores = ReplicaStores.withTable();
     private final TestDatabase database = stores.database();
     private final List<LockEngine> engines = new ArrayList<>();
 
@@ -46,7 +47,7 @@ class TransactionLockTests {
         StoreIdentity identity = StoreIdentity.random(NAMESPACE, label);
         LockStore store = strategy == LockStrategy.LEASE ? stores.lease(identity) : stores.store(identity);
         LockEngine engine = LockEngine.builder(
-                        EngineSettings.defaults(NAMESPACE, label, strategy).withLease(AdvisoryStores.LEASE, null))
+                        EngineSettings.defaults(NAMESPACE, label, strategy).withLease(ReplicaStores.LEASE, null))
                 .store(store)
                 .build();
         engines.add(engine);

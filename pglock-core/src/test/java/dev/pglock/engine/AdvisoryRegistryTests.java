@@ -1,21 +1,21 @@
 package dev.pglock.engine;
 
-import dev.pglock.advisory.AdvisoryStores;
 import dev.pglock.jdbc.NotifiedWakeUps;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.store.WakeUps;
+import dev.pglock.testing.ReplicaStores;
 import java.time.Duration;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 
 class AdvisoryRegistryTests extends LockRegistryContract {
 
-    private static AdvisoryStores stores;
+    private static ReplicaStores stores;
 
     @BeforeAll
     static void createDatabase() {
-        stores = AdvisoryStores.withTable();
+        stores = ReplicaStores.withTable();
     }
 
     @AfterAll

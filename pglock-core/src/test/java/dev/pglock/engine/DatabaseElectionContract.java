@@ -3,13 +3,13 @@ package dev.pglock.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import dev.pglock.advisory.AdvisoryStores;
 import dev.pglock.engine.Electorate.Replica;
 import dev.pglock.jdbc.NotifiedWakeUps;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.store.WakeUps;
+import dev.pglock.testing.ReplicaStores;
 import dev.pglock.testing.TcpProxy;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 /** What an election promises besides where a database, and a way to it, can fail. */
 abstract class DatabaseElectionContract extends LeaderElectionContract {
 
-    static AdvisoryStores stores;
+    static ReplicaStores stores;
 
     final Map<String, TcpProxy> wires = new HashMap<>();
     boolean onWires;
@@ -81,7 +81,7 @@ abstract class DatabaseElectionContract extends LeaderElectionContract {
     }
 
     private void awaitWaiter(Replica next) {
-        int waitKey = WakeUps.waitKey(KeyDerivation.SHA256.key(electorate.namespace, "leader:role"));
+        int waitKey = WakeUps.waitKey(KeyDerivation.SHA256.key(electorate.namespace, "leader:" + electorate.role));
         await().atMost(Duration.ofSeconds(10))
                 .pollInterval(Duration.ofMillis(5))
                 .until(() -> stores.database()

@@ -29,6 +29,7 @@ final class Electorate implements AutoCloseable {
     static final Duration HEARTBEAT = Duration.ofMillis(300);
 
     final String namespace = "election-" + UUID.randomUUID();
+    final String role = "role-" + UUID.randomUUID();
     final List<Replica> replicas = new CopyOnWriteArrayList<>();
     final List<Term> terms = new CopyOnWriteArrayList<>();
     final List<String> overlaps = new CopyOnWriteArrayList<>();
@@ -85,7 +86,7 @@ final class Electorate implements AutoCloseable {
                         }
                     })
                     .build();
-            this.election = LeaderElection.of(engine, "role").addListener(this);
+            this.election = LeaderElection.of(engine, role).addListener(this);
         }
 
         @Override

@@ -25,8 +25,11 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** What an election promises, whatever keeps its lock. Leases last two seconds and are renewed every 300 ms. */
+@Execution(ExecutionMode.CONCURRENT)
 abstract class LeaderElectionContract {
 
     final Electorate electorate = new Electorate();
@@ -262,7 +265,8 @@ abstract class LeaderElectionContract {
         a.election.start();
         await().atMost(Duration.ofSeconds(10)).until(() -> !a.election.isRunning());
         await().atMost(Duration.ofSeconds(10))
-                .until(() -> a.engine.find("leader:role").stream().allMatch(info -> info.state() == LockState.FREE));
+                .until(() -> a.engine.find("leader:" + electorate.role).stream()
+                        .allMatch(info -> info.state() == LockState.FREE));
     }
 
     @Test
@@ -280,7 +284,7 @@ abstract class LeaderElectionContract {
         electorate.awaitLeader();
         assertThat(electorate.terms).hasSize(6);
         assertThat(Thread.getAllStackTraces().keySet().stream()
-                        .filter(thread -> thread.getName().equals("pglock-elects-role")))
+                        .filter(thread -> thread.getName().equals("pglock-elects-" + electorate.role)))
                 .hasSize(1);
     }
 
@@ -348,7 +352,7 @@ abstract class LeaderElectionContract {
         await().atMost(Duration.ofSeconds(5))
                 .until(() -> Thread.getAllStackTraces().keySet().stream()
                         .map(Thread::getName)
-                        .noneMatch(name -> name.startsWith("pglock-elects") || name.startsWith("pglock-leads")));
+                        .noneMatch(name -> name.startsWith("pglock-") && name.endsWith(electorate.role)));
     }
 
     @Test

@@ -1,18 +1,16 @@
 package dev.pglock.engine;
 
-import dev.pglock.advisory.AdvisoryStores;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.ReplicaStores;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.Tag;
 
-@Tag("long")
 class LeaseElectionTests extends DatabaseElectionContract {
 
     @BeforeAll
     static void createDatabase() {
-        stores = AdvisoryStores.withTable();
+        stores = ReplicaStores.withTable();
     }
 
     @AfterAll

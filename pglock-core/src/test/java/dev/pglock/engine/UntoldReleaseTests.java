@@ -6,13 +6,13 @@ import static org.awaitility.Awaitility.await;
 import dev.pglock.LockHandle;
 import dev.pglock.LockRequest;
 import dev.pglock.LockStrategy;
-import dev.pglock.advisory.AdvisoryStores;
 import dev.pglock.jdbc.NotifiedWakeUps;
 import dev.pglock.jdbc.SessionFactory;
 import dev.pglock.jdbc.Telling;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.CapturedLog;
 import dev.pglock.testing.PostgresServer;
+import dev.pglock.testing.ReplicaStores;
 import dev.pglock.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -32,7 +32,7 @@ class UntoldReleaseTests {
     private static final Duration LEASE = Duration.ofSeconds(30);
     private static final Duration POLLED = Duration.ofMillis(2500);
 
-    private static LockEngine engine(AdvisoryStores stores, String label) {
+    private static LockEngine engine(ReplicaStores stores, String label) {
         StoreIdentity identity = StoreIdentity.random("untold", label);
         SessionFactory sessions = stores.sessions(identity, stores.database().url(), LEASE);
         return LockEngine.builder(EngineSettings.defaults("untold", label, LockStrategy.LEASE)
@@ -43,7 +43,7 @@ class UntoldReleaseTests {
                 .build();
     }
 
-    private static void releasesAreCarriedOut(AdvisoryStores stores, LockStrategy strategy) throws Exception {
+    private static void releasesAreCarriedOut(ReplicaStores stores, LockStrategy strategy) throws Exception {
         LockRequest request = LockRequest.of("n").strategy(strategy).waitTimeout(Duration.ofSeconds(20));
         ExecutorService threads = Executors.newCachedThreadPool();
         try (LockEngine a = engine(stores, "A");
@@ -81,7 +81,7 @@ class UntoldReleaseTests {
             value = LockStrategy.class,
             names = {"LEASE", "ADVISORY"})
     void aRoleThatMayNotNotifyReleases(LockStrategy strategy) throws Exception {
-        try (AdvisoryStores stores = AdvisoryStores.withTable()) {
+        try (ReplicaStores stores = ReplicaStores.withTable()) {
             TestDatabase database = stores.database();
             String role = database.server().newRole();
             database.execute("REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC");
@@ -93,7 +93,7 @@ class UntoldReleaseTests {
     @Test
     void aReleaseIsCarriedOutWhileTheServersQueueOfNotificationsIsFull() throws Exception {
         try (PostgresServer server = PostgresServer.dedicated("max_notify_queue_pages", "64");
-                AdvisoryStores stores = AdvisoryStores.withTable(server.newDatabase());
+                ReplicaStores stores = ReplicaStores.withTable(server.newDatabase());
                 Connection slow = stores.database().direct();
                 Connection noisy = stores.database().direct()) {
             fill(slow, noisy);

@@ -9,9 +9,9 @@ import dev.pglock.LockNotAcquiredException;
 import dev.pglock.LockRequest;
 import dev.pglock.LockStrategy;
 import dev.pglock.LockTimeoutException;
-import dev.pglock.advisory.AdvisoryStores;
 import dev.pglock.jdbc.NotifiedWakeUps;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.ReplicaStores;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -24,13 +24,11 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Three replicas whose waiters are many, are interrupted, have hardly any time, or lose the session that listens. */
-@Tag("long")
 class WaitingUnderAttackTests {
 
     /** Odd on purpose: it reaches SQL, application names and log lines. */
@@ -41,7 +39,7 @@ class WaitingUnderAttackTests {
     /** A poll, and room. */
     private static final Duration POLLED = Duration.ofMillis(2500);
 
-    private final AdvisoryStores stores = AdvisoryStores.withTable();
+    private final ReplicaStores stores = ReplicaStores.withTable();
     private final ExecutorService threads = Executors.newCachedThreadPool();
     private final List<LockEngine> engines = List.of(engine("A"), engine("B"), engine("C"));
 

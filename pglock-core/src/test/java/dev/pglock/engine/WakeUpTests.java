@@ -10,7 +10,6 @@ import dev.pglock.LockRequest;
 import dev.pglock.LockState;
 import dev.pglock.LockStrategy;
 import dev.pglock.LockTimeoutException;
-import dev.pglock.advisory.AdvisoryStores;
 import dev.pglock.jdbc.NotifiedWakeUps;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.LockStore;
@@ -18,6 +17,7 @@ import dev.pglock.store.StoreIdentity;
 import dev.pglock.store.WakeUps;
 import dev.pglock.testing.CapturedLog;
 import dev.pglock.testing.PgBouncer;
+import dev.pglock.testing.ReplicaStores;
 import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
 import java.sql.Connection;
@@ -35,7 +35,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -43,7 +42,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.postgresql.PGConnection;
 
 /** Replicas that wait for each other's locks on a real server, told of releases by it. */
-@Tag("long")
 class WakeUpTests {
 
     private static final String NAMESPACE = "waiting";
@@ -56,7 +54,7 @@ class WakeUpTests {
     /** A poll, and room. */
     private static final Duration POLLED = Duration.ofMillis(2500);
 
-    private final AdvisoryStores stores = AdvisoryStores.withTable();
+    private final ReplicaStores stores = ReplicaStores.withTable();
     private final TestDatabase database = stores.database();
     private final TcpProxy wire = TcpProxy.to(database.server());
     private final List<LockEngine> engines = new ArrayList<>();
@@ -101,7 +99,7 @@ class WakeUpTests {
     private LockEngine engine(String label, LockStore store) {
         return start(
                 LockEngine.builder(EngineSettings.defaults(NAMESPACE, label, store.strategy())
-                                .withLease(AdvisoryStores.LEASE, HEARTBEAT))
+                                .withLease(ReplicaStores.LEASE, HEARTBEAT))
                         .store(store),
                 label,
                 database.url());

@@ -9,6 +9,7 @@ import dev.pglock.testing.Concurrently;
 import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
@@ -280,6 +281,57 @@ class OwnConnectionsTests {
         assertThat(ask(connections, Lane.WORK, "SELECT 1")).isEqualTo("1");
 
         assertThat(Thread.interrupted()).isTrue();
+    }
+
+    /** Into a network that holds everything up for a while, so that the interrupt comes while a connection is opened. */
+    @Test
+    void anInterruptWhileAConnectionIsOpenedNeitherStopsTheWorkNorGetsLost() throws Exception {
+        try (TcpProxy proxy = TcpProxy.to(database.server())) {
+            Supplier<ConnectionSpec> spec =
+                    () -> ConnectionSpec.of(database.url(proxy), database.username(), database.password());
+            OwnConnections slow = connections(2, spec);
+            SessionFactory sessions = new SessionFactory(spec, SessionSettings.of("orders", "pod-1", TIMEOUTS));
+            for (SqlWork<String> way : List.<SqlWork<String>>of(
+                    (none, unanswered) -> ask(slow, Lane.WORK, "SELECT 1"), (none, unanswered) -> {
+                        try (Connection session = sessions.open(BUDGET)) {
+                            return TestDatabase.text(session, "SELECT 1");
+                        }
+                    })) {
+                proxy.stall();
+                Thread worker = Thread.currentThread();
+                onNewThread(() -> {
+                    await().until(() -> worker.getState() == Thread.State.TIMED_WAITING);
+                    worker.interrupt();
+                    await().until(() -> !worker.isInterrupted());
+                    proxy.resume();
+                });
+
+                assertThat(way.run(database.direct(), false)).isEqualTo("1");
+                assertThat(Thread.interrupted()).isTrue();
+            }
+            slow.close();
+        }
+    }
+
+    @Test
+    void afterALongOutageTheFirstWorkIsDoneAtOnce() throws Exception {
+        try (TcpProxy proxy = TcpProxy.to(database.server())) {
+            OwnConnections own = connections(
+                    2, () -> ConnectionSpec.of(database.url(proxy), database.username(), database.password()));
+            proxy.refuse();
+            long outage = System.nanoTime();
+            while (System.nanoTime() - outage < TimeUnit.SECONDS.toNanos(6)) {
+                assertThatExceptionOfType(SQLException.class).isThrownBy(() -> ask(own, Lane.WORK, "SELECT 1"));
+                Thread.sleep(20);
+            }
+            proxy.resume();
+            long back = System.nanoTime();
+
+            assertThat(ask(own, Lane.WORK, "SELECT 1")).isEqualTo("1");
+
+            assertThat(Duration.ofNanos(System.nanoTime() - back)).isLessThan(Duration.ofSeconds(1));
+            own.close();
+        }
     }
 
     @Test

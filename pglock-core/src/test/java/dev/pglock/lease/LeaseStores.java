@@ -19,8 +19,8 @@ import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Supplier;
 
 /** A database of its own with the lease table, and the stores of replicas on it. */
@@ -31,7 +31,7 @@ public final class LeaseStores implements AutoCloseable {
     static final LeaseTable TABLE = LeaseTable.parse("public.pglock_lease");
 
     private final TestDatabase database;
-    private final List<AutoCloseable> open = new ArrayList<>();
+    private final List<AutoCloseable> open = new CopyOnWriteArrayList<>();
 
     private LeaseStores(TestDatabase database) {
         this.database = database;

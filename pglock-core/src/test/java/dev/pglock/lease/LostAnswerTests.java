@@ -23,8 +23,11 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Connections that break while a statement is under way. */
+@Execution(ExecutionMode.CONCURRENT)
 class LostAnswerTests {
 
     private final LeaseStores stores = LeaseStores.withTable();
@@ -129,8 +132,9 @@ class LostAnswerTests {
         wire.resume();
 
         // What was held up reaches the server now; its session ends when it has been carried out.
-        await().until(() ->
-                database.number("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pglock:%:C'") == 1);
+        await().until(() -> database.number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                        + " AND application_name LIKE 'pglock:%:C'")
+                == 1);
         assertThat(fence("known")).isEqualTo(lock.fence());
         assertThat(renewed(c, "known", lock)).isEqualTo(Result.RENEWED);
         assertThat(c.release(LeaseStores.release("known", lock))).isTrue();

@@ -7,9 +7,9 @@ import dev.pglock.LockStrategy;
 import dev.pglock.LockTimeoutException;
 import dev.pglock.engine.LockEngine;
 import dev.pglock.lease.LeaseSchema;
+import dev.pglock.testing.ChildJvm;
 import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.TestDatabase;
-import java.io.IOException;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -140,28 +140,29 @@ final class Chaos {
                     replicas.set(victim, replicas.get(victim).killedAndReplaced(database));
                 }
             } finally {
-                replicas.forEach(replica -> replica.process().destroy());
+                replicas.forEach(replica -> replica.process().terminate());
                 for (Running replica : replicas) {
-                    replica.process().waitFor();
+                    boolean ignored = replica.process().awaitEnd(Duration.ofSeconds(30));
+                    replica.process().close();
                 }
             }
             return result(database);
         }
     }
 
-    private record Running(String name, int life, Process process) {
+    private record Running(String name, int life, ChildJvm process) {
 
-        static Running first(TestDatabase database, String name) throws IOException {
+        static Running first(TestDatabase database, String name) {
             return start(database, name, 0);
         }
 
-        private static Running start(TestDatabase database, String name, int life) throws IOException {
+        private static Running start(TestDatabase database, String name, int life) {
             return new Running(name, life, Jvm.start(Replica.class, database, name + "#" + life));
         }
 
-        Running killedAndReplaced(TestDatabase database) throws IOException, InterruptedException {
+        Running killedAndReplaced(TestDatabase database) {
             String sent = database.text("SELECT clock_timestamp()");
-            process.destroyForcibly().waitFor();
+            process.kill();
             database.execute("INSERT INTO kill VALUES ('" + name + "#" + life + "', '" + sent + "')");
             return start(database, name, life + 1);
         }

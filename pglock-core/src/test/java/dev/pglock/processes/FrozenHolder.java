@@ -46,6 +46,7 @@ final class FrozenHolder {
                 business.rollback();
                 commit = "REFUSED";
             }
+            tell.execute("INSERT INTO trusted VALUES ('" + lock.expiresAt() + "')");
             tell.execute("INSERT INTO said VALUES ('" + (held ? "HOLDS" : "LOST") + "'), ('" + commit + "'), ('"
                     + (lock.release() ? "RELEASED" : "RELEASED NOTHING") + "')");
         }

@@ -7,6 +7,7 @@ import dev.pglock.engine.LockEngine;
 import dev.pglock.lease.LeaseSchema;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.WakeUps;
+import dev.pglock.testing.ChildJvm;
 import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.TestDatabase;
 import java.sql.Connection;
@@ -62,19 +63,19 @@ final class HandOver {
             database.execute(LeaseSchema.ddl(Jvm.TABLE));
             database.execute("CREATE TABLE tenure (n serial PRIMARY KEY, label text NOT NULL,"
                     + " acquired_at timestamptz NOT NULL, released_at timestamptz)");
-            List<Process> replicas = new ArrayList<>();
+            List<ChildJvm> replicas = new ArrayList<>();
             try {
                 for (String label : List.of("A", "B")) {
                     replicas.add(Jvm.start(
                             Replica.class, database, label, strategy.name(), Integer.toString(times / 2 + 1)));
                 }
-                for (Process replica : replicas) {
-                    if (!replica.waitFor(AT_MOST.toSeconds(), TimeUnit.SECONDS) || replica.exitValue() != 0) {
+                for (ChildJvm replica : replicas) {
+                    if (!replica.awaitEnd(AT_MOST) || replica.exitValue() != 0) {
                         throw new IllegalStateException("A replica has failed");
                     }
                 }
             } finally {
-                replicas.forEach(Process::destroyForcibly);
+                replicas.forEach(ChildJvm::close);
             }
             return result(database, strategy);
         }

@@ -16,9 +16,8 @@ import dev.pglock.lease.LeaseStore;
 import dev.pglock.lease.LeaseTable;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.ChildJvm;
 import dev.pglock.testing.TestDatabase;
-import java.io.IOException;
-import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.SQLException;
@@ -39,30 +38,14 @@ record Jvm(String url, String username, String password, String label) {
     static final LeaseTable TABLE = LeaseTable.parse("public.pglock_lease");
 
     /** Starts a program with this and more arguments. */
-    static Process start(Class<?> program, TestDatabase database, String label, String... more) throws IOException {
-        List<String> command = new ArrayList<>(List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-Xmx128m",
-                "-XX:TieredStopAtLevel=1",
-                "-XX:+UseSerialGC",
-                "-cp",
-                System.getProperty("java.class.path"),
-                program.getName(),
-                database.url(),
-                database.username(),
-                database.password(),
-                label));
-        command.addAll(List.of(more));
-        return new ProcessBuilder(command)
-                .redirectErrorStream(true)
-                .redirectOutput(ProcessBuilder.Redirect.INHERIT)
-                .start();
+    static ChildJvm start(Class<?> program, TestDatabase database, String label, String... more) {
+        return new Jvm(database.url(), database.username(), database.password(), label).start(program, more);
     }
 
-    static void signal(Process process, String signal) throws IOException, InterruptedException {
-        int ignored = new ProcessBuilder("kill", "-" + signal, Long.toString(process.pid()))
-                .start()
-                .waitFor();
+    ChildJvm start(Class<?> program, String... more) {
+        List<String> arguments = new ArrayList<>(List.of(url, username, password, label));
+        arguments.addAll(List.of(more));
+        return ChildJvm.start(program, arguments);
     }
 
     static Jvm of(String[] arguments) {

@@ -97,28 +97,37 @@ public final class PostgresServer implements AutoCloseable {
     }
 
     private static PostgresServer embedded(Map<String, String> more) {
-        return embedded(EmbeddedPostgres.builder(), more);
+        return embedded(withSettings(EmbeddedPostgres.builder(), more));
     }
 
     /** With its data in that directory, which stays when it is closed and is created when it is empty. */
     static PostgresServer embedded(Path data) {
-        return embedded(
-                EmbeddedPostgres.builder()
-                        .setDataDirectory(data)
-                        .setCleanDataDirectory(false)
-                        .setPGStartupWait(Duration.ofSeconds(30)),
-                Map.of());
+        return embedded(builder(Map.of(), data));
     }
 
-    private static PostgresServer embedded(EmbeddedPostgres.Builder builder, Map<String, String> more) {
+    static EmbeddedPostgres.Builder builder(Map<String, String> more, Path data) {
+        return withSettings(EmbeddedPostgres.builder(), more)
+                .setDataDirectory(data)
+                .setCleanDataDirectory(false)
+                .setPGStartupWait(Duration.ofSeconds(30));
+    }
+
+    private static EmbeddedPostgres.Builder withSettings(EmbeddedPostgres.Builder builder, Map<String, String> more) {
+        SETTINGS.forEach(builder::setServerConfig);
+        more.forEach(builder::setServerConfig);
+        return builder;
+    }
+
+    private static PostgresServer embedded(EmbeddedPostgres.Builder builder) {
         try {
-            SETTINGS.forEach(builder::setServerConfig);
-            more.forEach(builder::setServerConfig);
-            EmbeddedPostgres server = builder.start();
-            return new PostgresServer("localhost", server.getPort(), "postgres", "postgres", server);
+            return of(builder.start());
         } catch (IOException e) {
             throw new UncheckedIOException("The embedded PostgreSQL did not start; use another with -D" + CHOICE, e);
         }
+    }
+
+    static PostgresServer of(EmbeddedPostgres server) {
+        return new PostgresServer("localhost", server.getPort(), "postgres", "postgres", server);
     }
 
     private static PostgresServer container(String image) {

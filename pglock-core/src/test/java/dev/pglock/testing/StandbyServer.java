@@ -12,20 +12,17 @@ import java.nio.file.SimpleFileVisitor;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
-import java.util.Comparator;
-import java.util.List;
-import java.util.stream.Stream;
 
 /** A primary and its hot standby, fed by streaming replication, with one database. A test has them to itself. */
 public final class StandbyServer implements AutoCloseable {
 
     private static final String DATABASE = "replicated";
 
-    private final Path directory;
+    private final TemporaryDirectory directory;
     private final PostgresServer primary;
     private final PostgresServer standby;
 
-    private StandbyServer(Path directory, PostgresServer primary, PostgresServer standby) {
+    private StandbyServer(TemporaryDirectory directory, PostgresServer primary, PostgresServer standby) {
         this.directory = directory;
         this.primary = primary;
         this.standby = standby;
@@ -37,12 +34,12 @@ public final class StandbyServer implements AutoCloseable {
                 PostgresServer.isEmbedded(),
                 "A standby can only be made of an embedded PostgreSQL: run without -D" + PostgresServer.CHOICE);
         try {
-            Path directory = Files.createTempDirectory("pglock-standby");
-            Path data = directory.resolve("primary");
+            TemporaryDirectory directory = TemporaryDirectory.create("pglock-standby");
+            Path data = directory.path().resolve("primary");
             PostgresServer first = PostgresServer.embedded(data);
             first.execute("CREATE DATABASE " + DATABASE);
             first.close();
-            Path copy = directory.resolve("standby");
+            Path copy = directory.path().resolve("standby");
             copy(data, copy);
             PostgresServer primary = PostgresServer.embedded(data);
             Files.createFile(copy.resolve("standby.signal"));
@@ -54,6 +51,14 @@ public final class StandbyServer implements AutoCloseable {
         } catch (IOException e) {
             throw new UncheckedIOException("No standby could be made", e);
         }
+    }
+
+    public PostgresServer primary() {
+        return primary;
+    }
+
+    public PostgresServer standby() {
+        return standby;
     }
 
     public TestDatabase onPrimary() {
@@ -70,6 +75,13 @@ public final class StandbyServer implements AutoCloseable {
         await().until(() -> onStandby().isTrue("SELECT pg_last_wal_replay_lsn() >= ?::text::pg_lsn", written));
     }
 
+    /** From now on, nothing of what the primary writes reaches the standby. */
+    public void lagBehind() {
+        standby.execute("ALTER SYSTEM SET primary_conninfo = ''");
+        standby.execute("SELECT pg_reload_conf()");
+        await().until(() -> onPrimary().isTrue("SELECT NOT EXISTS (SELECT FROM pg_stat_replication)"));
+    }
+
     /** The primary is gone for good, and the standby takes its place. */
     public void failOver() {
         primary.close();
@@ -77,15 +89,10 @@ public final class StandbyServer implements AutoCloseable {
     }
 
     @Override
-    public void close() throws IOException {
+    public void close() {
         primary.close();
         standby.close();
-        try (Stream<Path> files = Files.walk(directory)) {
-            List<Path> deepestFirst = files.sorted(Comparator.reverseOrder()).toList();
-            for (Path file : deepestFirst) {
-                Files.deleteIfExists(file);
-            }
-        }
+        directory.close();
     }
 
     /** The server insists on a directory that nobody else can read. */

@@ -5,37 +5,49 @@ import java.io.InputStream;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.time.Duration;
+import java.util.EnumSet;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * A network between a client and PostgreSQL. It counts what really goes over the wire, by reading the frontend's messages,
- * and it can be cut, stalled, or made to lose an answer. Unencrypted connections only.
+ * A network between a client and PostgreSQL, on a free port of the loopback interface. It can be cut, stalled, slowed
+ * down, made to swallow what is sent or to refuse connections, and it counts what really goes over the wire. Whatever was
+ * done to it, {@link #resume} undoes. Unencrypted connections only. Thread-safe.
  */
 public final class TcpProxy implements AutoCloseable {
 
-    private final String host;
-    private final int target;
+    /** The two directions. */
+    public enum Way {
+        TO_SERVER,
+        TO_CLIENT
+    }
+
     private final ServerSocket server;
     private final Set<Link> links = ConcurrentHashMap.newKeySet();
     private final AtomicLong opened = new AtomicLong();
-    private final AtomicLong roundTrips = new AtomicLong();
-    private final AtomicLong statements = new AtomicLong();
+    private final FrontendCounter counter = new FrontendCounter();
     private final AtomicBoolean losesNextAnswer = new AtomicBoolean();
 
     private final ReentrantLock guard = new ReentrantLock();
-    private final Condition resumed = guard.newCondition();
-    private boolean stalled;
+    private final Condition changed = guard.newCondition();
+    private final Set<Way> stalled = EnumSet.noneOf(Way.class);
+    private final Set<Way> dropping = EnumSet.noneOf(Way.class);
 
-    private TcpProxy(String host, int target) throws IOException {
-        this.host = host;
-        this.target = target;
+    private volatile InetSocketAddress target;
+    private volatile boolean refusing;
+    private volatile long delayNanos;
+
+    private TcpProxy(PostgresServer target) throws IOException {
+        this.target = address(target);
         this.server = new ServerSocket(0, 100, InetAddress.getByName("localhost"));
         start("accept", this::accept);
     }
@@ -43,7 +55,7 @@ public final class TcpProxy implements AutoCloseable {
     /** A proxy in front of a server. */
     public static TcpProxy to(PostgresServer server) {
         try {
-            return new TcpProxy(server.host(), server.port());
+            return new TcpProxy(server);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
@@ -55,12 +67,12 @@ public final class TcpProxy implements AutoCloseable {
 
     /** How often the client has asked and waited: Sync and simple Query messages. */
     public long roundTrips() {
-        return roundTrips.get();
+        return counter.roundTrips();
     }
 
     /** How many statements the client has had executed: Execute and simple Query messages. */
     public long statements() {
-        return statements.get();
+        return counter.statements();
     }
 
     /** How many connections were opened so far. */
@@ -68,24 +80,60 @@ public final class TcpProxy implements AutoCloseable {
         return opened.get();
     }
 
+    // ---- faults
+
     /** Ends all connections, now. New ones are let through. */
     public void cut() {
         links.forEach(Link::close);
     }
 
-    /** Lets nothing through any more, in either direction, and keeps the sockets open: a black hole. */
-    public void stall() {
-        setStalled(true);
+    /** Ends all connections, and every new one as soon as it is opened, until {@link #resume}: a server that is gone. */
+    public void refuse() {
+        refusing = true;
+        cut();
     }
 
-    /** Lets everything through that was held up, and what comes. */
-    public void resume() {
-        setStalled(false);
+    /** Lets nothing through any more, in either direction, and keeps the sockets open: a black hole. */
+    public void stall() {
+        stall(Way.TO_SERVER);
+        stall(Way.TO_CLIENT);
+    }
+
+    /** Lets nothing through that way. What is held up arrives, late, with {@link #resume}. */
+    public void stall(Way way) {
+        change(() -> stalled.add(way));
+    }
+
+    /** Swallows what is sent that way. With {@link #resume}, connections that have lost something are cut. */
+    public void drop(Way way) {
+        change(() -> dropping.add(way));
+    }
+
+    /** Lets everything take that much longer, in each direction. */
+    public void delay(Duration delay) {
+        delayNanos = delay.toNanos();
     }
 
     /** Lets the next message of the server get lost, and with it the connection. */
     public void loseNextAnswer() {
         losesNextAnswer.set(true);
+    }
+
+    /** Leads new connections to another server, as a name that is changed after a failover, and ends the old ones. */
+    public void redirect(PostgresServer other) {
+        target = address(other);
+        cut();
+    }
+
+    /** Undoes all of it: what was held up arrives, and what comes is let through. */
+    public void resume() {
+        refusing = false;
+        delayNanos = 0;
+        change(() -> {
+            stalled.clear();
+            dropping.clear();
+        });
+        links.stream().filter(link -> link.hasLost).forEach(Link::close);
     }
 
     @Override
@@ -95,22 +143,30 @@ public final class TcpProxy implements AutoCloseable {
         cut();
     }
 
-    private void setStalled(boolean value) {
+    // ----
+
+    private static InetSocketAddress address(PostgresServer server) {
+        return new InetSocketAddress(server.host(), server.port());
+    }
+
+    private void change(Runnable change) {
         guard.lock();
         try {
-            stalled = value;
-            resumed.signalAll();
+            change.run();
+            changed.signalAll();
         } finally {
             guard.unlock();
         }
     }
 
-    private void awaitPassage() {
+    /** Waits until what goes that way may pass; false if it gets lost. */
+    private boolean passes(Way way) {
         guard.lock();
         try {
-            while (stalled) {
-                resumed.awaitUninterruptibly();
+            while (stalled.contains(way)) {
+                changed.awaitUninterruptibly();
             }
+            return !dropping.contains(way);
         } finally {
             guard.unlock();
         }
@@ -120,6 +176,10 @@ public final class TcpProxy implements AutoCloseable {
         while (!server.isClosed()) {
             Socket client = server.accept();
             opened.incrementAndGet();
+            if (refusing) {
+                closeQuietly(client);
+                continue;
+            }
             Link link = new Link(client);
             links.add(link);
             start("frontend", link::forwardFrontend);
@@ -156,7 +216,8 @@ public final class TcpProxy implements AutoCloseable {
 
         private final Socket client;
         private final Socket backend = new Socket();
-        private final FrontendParser parser = new FrontendParser();
+        private final FrontendCounter.Stream sent = counter.stream();
+        private volatile boolean hasLost;
 
         Link(Socket client) throws IOException {
             this.client = client;
@@ -165,11 +226,12 @@ public final class TcpProxy implements AutoCloseable {
 
         void forwardFrontend() throws IOException {
             try {
-                awaitPassage();
-                backend.connect(new java.net.InetSocketAddress(host, target));
+                // Even a connection is only made where packets go both ways.
+                hasLost = !(passes(Way.TO_SERVER) & passes(Way.TO_CLIENT));
+                backend.connect(target);
                 backend.setTcpNoDelay(true);
                 start("backend", this::forwardBackend);
-                pump(client.getInputStream(), backend.getOutputStream(), true);
+                pump(Way.TO_SERVER, client.getInputStream(), backend.getOutputStream());
             } finally {
                 close();
             }
@@ -177,23 +239,34 @@ public final class TcpProxy implements AutoCloseable {
 
         private void forwardBackend() throws IOException {
             try {
-                pump(backend.getInputStream(), client.getOutputStream(), false);
+                pump(Way.TO_CLIENT, backend.getInputStream(), client.getOutputStream());
             } finally {
                 close();
             }
         }
 
-        private void pump(InputStream in, OutputStream out, boolean frontend) throws IOException {
+        private void pump(Way way, InputStream in, OutputStream out) throws IOException {
             byte[] buffer = new byte[64 * 1024];
             for (int n = in.read(buffer); n >= 0; n = in.read(buffer)) {
-                if (frontend) {
-                    parser.read(buffer, n);
+                if (way == Way.TO_SERVER) {
+                    sent.read(buffer, n);
                 } else if (losesNextAnswer.compareAndSet(true, false)) {
                     return;
                 }
-                awaitPassage();
-                out.write(buffer, 0, n);
-                out.flush();
+                delay();
+                hasLost |= !passes(way);
+                if (!hasLost) {
+                    out.write(buffer, 0, n);
+                    out.flush();
+                }
+            }
+        }
+
+        private void delay() throws IOException {
+            try {
+                TimeUnit.NANOSECONDS.sleep(delayNanos);
+            } catch (InterruptedException e) {
+                throw new IOException(e);
             }
         }
 
@@ -201,61 +274,6 @@ public final class TcpProxy implements AutoCloseable {
             links.remove(this);
             closeQuietly(client);
             closeQuietly(backend);
-        }
-    }
-
-    /** Finds the messages in what a client sends: a type byte but for the first ones, a length, a body. */
-    private final class FrontendParser {
-
-        private static final int SSL_REQUEST = 80877103;
-        private static final int GSS_REQUEST = 80877104;
-
-        private boolean started;
-        private final byte[] head = new byte[8];
-        private int headLength;
-        private long bodyLeft;
-
-        void read(byte[] bytes, int length) {
-            for (int i = 0; i < length; i++) {
-                if (bodyLeft > 0) {
-                    long skipped = Math.min(bodyLeft, length - i);
-                    bodyLeft -= skipped;
-                    i += (int) skipped - 1;
-                    continue;
-                }
-                head[headLength++] = bytes[i];
-                if (started && headLength == 5) {
-                    bodyLeft = number(1) - 4L;
-                    count((char) head[0]);
-                    headLength = 0;
-                } else if (!started && headLength == 8) {
-                    int code = number(4);
-                    bodyLeft = number(0) - 8L;
-                    started = code != SSL_REQUEST && code != GSS_REQUEST;
-                    headLength = 0;
-                }
-            }
-        }
-
-        private int number(int at) {
-            return (head[at] & 0xff) << 24
-                    | (head[at + 1] & 0xff) << 16
-                    | (head[at + 2] & 0xff) << 8
-                    | (head[at + 3] & 0xff);
-        }
-
-        private void count(char type) {
-            switch (type) {
-                case 'S' -> roundTrips.incrementAndGet();
-                case 'E' -> statements.incrementAndGet();
-                case 'Q' -> {
-                    roundTrips.incrementAndGet();
-                    statements.incrementAndGet();
-                }
-                default -> {
-                    // Parse, Bind, Describe, Close, passwords: parts of a trip that is counted by its Sync
-                }
-            }
         }
     }
 }

@@ -110,6 +110,7 @@ public final class FencedTransactions implements BeanPostProcessor {
             deciding.get(patience.toMillis(), TimeUnit.MILLISECONDS);
         } catch (TimeoutException e) {
             log.debug("Which commits can be fenced is found out by the first of them");
+            boolean ignored = deciding.cancel(true);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         } catch (ExecutionException e) {

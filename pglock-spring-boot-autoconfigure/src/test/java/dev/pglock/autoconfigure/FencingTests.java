@@ -15,6 +15,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -221,9 +222,15 @@ class FencingTests extends TwoReplicas {
         return () -> transactions.executeWithoutResult(status -> jdbc.update("UPDATE counter SET value = value + 1"));
     }
 
+    /** The fewest of some: a pool asks a connection that was idle for half a second whether it still lives. */
     private static long roundTrips(TcpProxy proxy, Runnable work) {
-        long before = proxy.roundTrips();
-        work.run();
-        return proxy.roundTrips() - before;
+        return IntStream.range(0, 10)
+                .mapToLong(i -> {
+                    long before = proxy.roundTrips();
+                    work.run();
+                    return proxy.roundTrips() - before;
+                })
+                .min()
+                .orElseThrow();
     }
 }

@@ -6,6 +6,7 @@ import static org.awaitility.Awaitility.await;
 import dev.pglock.LockHandle;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
+import dev.pglock.testing.ChildJvm;
 import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
@@ -155,6 +156,92 @@ class PgLockShutdownTests {
             assertThat(threads().stream().filter(name -> name.contains("heartbeat")))
                     .as("one heartbeat only")
                     .hasSize(1);
+        }
+    }
+
+    @Test
+    void aBodyThatIgnoresItsInterruptKeepsItsLockUntilItsLeaseEnds() throws Exception {
+        ConfigurableApplicationContext context =
+                start(database.url(), "spring.lifecycle.timeout-per-shutdown-phase=600ms");
+        ExecutorService thread = Executors.newSingleThreadExecutor();
+        CountDownLatch end = new CountDownLatch(1);
+        try (ConfigurableApplicationContext other = start(database.url())) {
+            LockRegistry registry = context.getBean(LockRegistry.class);
+            CountDownLatch running = new CountDownLatch(1);
+            Future<Boolean> body = thread.submit(() -> registry.runOnce("a", () -> {
+                running.countDown();
+                while (end.getCount() > 0) {
+                    Thread.onSpinWait();
+                }
+            }));
+            assertThat(running.await(5, TimeUnit.SECONDS)).isTrue();
+            context.close();
+            assertThat(body.isDone()).isFalse();
+            String expiry = database.text("SELECT expires_at FROM pglock_lease WHERE holder IS NOT NULL");
+            assertThat(other.getBean(LockRegistry.class).tryAcquire(LockRequest.of("a")))
+                    .isEmpty();
+            // It ends in time, and too late to release anything.
+            end.countDown();
+            assertThat(body.get(5, TimeUnit.SECONDS)).isTrue();
+
+            LockHandle next = other.getBean(LockRegistry.class).acquire(LockRequest.of("a"));
+            assertThat(database.isTrue(
+                            "SELECT acquired_at >= ?::timestamptz AND fence = ? FROM pglock_lease",
+                            expiry,
+                            next.fence()))
+                    .isTrue();
+            next.close();
+        } finally {
+            end.countDown();
+            thread.shutdownNow();
+        }
+    }
+
+    @Test
+    void sigtermLetsABodyFinishAndReleasesItsLock() throws Exception {
+        try (ChildJvm process =
+                ChildJvm.start(Terminated.class, database.url(), database.username(), database.password())) {
+            process.expect(Terminated.RUNNING, Duration.ofSeconds(60));
+            assertThat(database.number("SELECT count(*) FROM pglock_lease WHERE holder IS NOT NULL"))
+                    .isEqualTo(1);
+
+            process.terminate();
+
+            process.expect(Terminated.FINISHED, Duration.ofSeconds(10));
+            assertThat(process.awaitEnd(Duration.ofSeconds(10))).isTrue();
+            assertThat(database.text("SELECT concat(holder, last_outcome) FROM pglock_lease"))
+                    .isEqualTo("SUCCEEDED");
+        }
+    }
+
+    /** A service that is told to end while its job runs. */
+    static final class Terminated {
+
+        static final String RUNNING = "the body runs";
+        static final String FINISHED = "the body has finished";
+
+        private Terminated() {}
+
+        public static void main(String[] arguments) throws InterruptedException {
+            ConfigurableApplicationContext context = new SpringApplicationBuilder(Application.class)
+                    .web(WebApplicationType.NONE)
+                    .bannerMode(Banner.Mode.OFF)
+                    .properties(
+                            "spring.application.name=test",
+                            "spring.datasource.url=" + arguments[0],
+                            "spring.datasource.username=" + arguments[1],
+                            "spring.datasource.password=" + arguments[2],
+                            "pglock.lease-duration=2s",
+                            "spring.lifecycle.timeout-per-shutdown-phase=10s")
+                    .run();
+            LockHandle lock = context.getBean(LockRegistry.class).acquire(LockRequest.of("a"));
+            Boolean ignored = lock.<Boolean, InterruptedException>execute(() -> {
+                System.out.println(RUNNING);
+                // Longer than the lease
+                Thread.sleep(3_000);
+                System.out.println(FINISHED);
+                return true;
+            });
         }
     }
 

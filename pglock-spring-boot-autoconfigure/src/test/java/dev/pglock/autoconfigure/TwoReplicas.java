@@ -24,8 +24,16 @@ import org.springframework.scheduling.annotation.Scheduled;
 /** Applications on one database, as replicas of a service, and what they did, by the server's clock. */
 abstract class TwoReplicas {
 
-    final TestDatabase database = PostgresServer.shared().newDatabase();
+    final TestDatabase database;
     final List<ConfigurableApplicationContext> replicas = new ArrayList<>();
+
+    TwoReplicas() {
+        this(PostgresServer.shared().newDatabase());
+    }
+
+    TwoReplicas(TestDatabase database) {
+        this.database = database;
+    }
 
     @BeforeEach
     void prepare() {

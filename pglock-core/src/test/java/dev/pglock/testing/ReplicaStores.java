@@ -1,5 +1,8 @@
-package dev.pglock.advisory;
+package dev.pglock.testing;
 
+import dev.pglock.advisory.AdvisorySettings;
+import dev.pglock.advisory.AdvisoryStore;
+import dev.pglock.advisory.LockSessions;
 import dev.pglock.jdbc.ConnectionSpec;
 import dev.pglock.jdbc.JdbcTimeouts;
 import dev.pglock.jdbc.OwnConnections;
@@ -10,50 +13,47 @@ import dev.pglock.lease.LeaseStore;
 import dev.pglock.lease.LeaseTable;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.StoreIdentity;
-import dev.pglock.testing.PostgresServer;
-import dev.pglock.testing.TcpProxy;
-import dev.pglock.testing.TestDatabase;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 
 /** A database of its own, and the stores of replicas on it: advisory ones, and leases for the same names. */
-public final class AdvisoryStores implements AutoCloseable {
+public final class ReplicaStores implements AutoCloseable {
 
     public static final Duration LEASE = Duration.ofSeconds(2);
     public static final LeaseTable TABLE = LeaseTable.parse("public.pglock_lease");
     private static final int MAX_LOCKS = 2000;
 
     private final TestDatabase database;
-    private final List<AutoCloseable> open = new ArrayList<>();
+    private final List<AutoCloseable> open = new CopyOnWriteArrayList<>();
     private String role;
     private String password;
 
-    private AdvisoryStores(TestDatabase database) {
+    private ReplicaStores(TestDatabase database) {
         this.database = database;
         this.role = database.username();
         this.password = database.password();
     }
 
     /** From now on everything is done as a role whose password is its name. */
-    public AdvisoryStores as(String itsRole) {
+    public ReplicaStores as(String itsRole) {
         role = itsRole;
         password = itsRole;
         return this;
     }
 
-    public static AdvisoryStores withTable() {
-        AdvisoryStores stores = withoutTable();
+    public static ReplicaStores withTable() {
+        ReplicaStores stores = withoutTable();
         stores.createTable();
         return stores;
     }
 
-    public static AdvisoryStores withoutTable() {
-        return new AdvisoryStores(PostgresServer.shared().newDatabase());
+    public static ReplicaStores withoutTable() {
+        return new ReplicaStores(PostgresServer.shared().newDatabase());
     }
 
-    public static AdvisoryStores withTable(TestDatabase database) {
-        AdvisoryStores stores = new AdvisoryStores(database);
+    public static ReplicaStores withTable(TestDatabase database) {
+        ReplicaStores stores = new ReplicaStores(database);
         stores.createTable();
         return stores;
     }
