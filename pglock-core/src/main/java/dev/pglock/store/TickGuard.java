@@ -53,11 +53,16 @@ public record TickGuard(
             return new TickGuard(moment.trigger(), moment.fireTime(), null, SLACK, null);
         }
         if (tick instanceof Tick.Rate rate) {
-            Duration nearly = rate.period().minus(rate.period().dividedBy(10));
-            return new TickGuard(rate.trigger(), null, nearly, rate.period(), rate.period());
+            Duration period = bounded(rate.period());
+            return new TickGuard(rate.trigger(), null, period.minus(period.dividedBy(10)), period, period);
         }
-        Duration delay = ((Tick.Delay) tick).delay();
+        Duration delay = bounded(((Tick.Delay) tick).delay());
         return new TickGuard(null, null, delay.minus(TOLERANCE), Duration.ZERO, null);
+    }
+
+    /** What reaches beyond the calendar would be an error of the server, at each claim. */
+    private static Duration bounded(Duration duration) {
+        return duration.compareTo(GREATEST_GAP) < 0 ? duration : GREATEST_GAP;
     }
 
     private static TickGuard of(Tick.Calendar calendar, Instant serverNow) {

@@ -17,6 +17,11 @@ final class AutoConfiguredBeans {
         this.isAutoConfiguration = isAutoConfiguration;
     }
 
+    /** The same question about the beans of another context. */
+    AutoConfiguredBeans in(ConfigurableListableBeanFactory others) {
+        return new AutoConfiguredBeans(others, isAutoConfiguration);
+    }
+
     boolean contains(String beanName) {
         if (!beans.containsBeanDefinition(beanName)) {
             return false;

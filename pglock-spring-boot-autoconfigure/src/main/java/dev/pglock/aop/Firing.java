@@ -3,17 +3,20 @@ package dev.pglock.aop;
 import dev.pglock.Tick;
 import java.lang.reflect.Method;
 import java.time.Duration;
-import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
+import org.springframework.util.ClassUtils;
 
 /** One firing of one scheduled task. */
 final class Firing {
 
     private final String description;
+    private final boolean ofMethod;
     private final FireTime fireTime;
     private final AtomicReference<@Nullable Method> owner = new AtomicReference<>();
-    private final AtomicBoolean granted = new AtomicBoolean();
+    private final Set<String> granted = ConcurrentHashMap.newKeySet();
 
     /** What a schedule knows of one firing. */
     @FunctionalInterface
@@ -22,12 +25,17 @@ final class Firing {
         /** A task that fires once in the life of a replica: no other replica has the same tick. */
         FireTime NONE = method -> null;
 
+        /** No replica lives to see a second firing: {@code fixedDelay = Long.MAX_VALUE} means at the start. */
+        Duration ONCE = Duration.ofDays(3660);
+
         static FireTime rate(String trigger, Duration period) {
-            return method -> new Tick.Rate(TriggerNames.of(trigger, method), period);
+            return period.compareTo(ONCE) > 0
+                    ? NONE
+                    : method -> new Tick.Rate(TriggerNames.of(trigger, method), period);
         }
 
         static FireTime delay(Duration delay) {
-            return method -> new Tick.Delay(delay);
+            return delay.compareTo(ONCE) > 0 ? NONE : method -> new Tick.Delay(delay);
         }
 
         /**
@@ -40,8 +48,9 @@ final class Firing {
         Tick tick(String method);
     }
 
-    Firing(String description, FireTime fireTime) {
+    Firing(String description, boolean ofMethod, FireTime fireTime) {
         this.description = description;
+        this.ofMethod = ofMethod;
         this.fireTime = fireTime;
     }
 
@@ -50,31 +59,41 @@ final class Firing {
     }
 
     /**
-     * A task made from a method says which; any other (a lambda that calls a bean, say) is the tick of the first locked
-     * method that it reaches.
+     * A task made from a method says which; any other (a lambda that calls a bean, say, whatever it says of itself) is the
+     * tick of the first locked method that it reaches.
      */
     boolean isFor(LockSpec spec) {
         if (spec.ticks().contains(description)) {
             return true;
         }
-        return isAnonymous()
+        return !ofMethod
                 && (owner.compareAndSet(null, spec.method()) || spec.method().equals(owner.get()));
     }
 
-    private boolean isAnonymous() {
-        return description.contains("$$Lambda") || description.contains("@");
+    /** Whether a task is made from a scheduled method: such a one says its class and its name. */
+    static boolean isOfMethod(String description) {
+        int dot = description.lastIndexOf('.');
+        if (dot <= 0) {
+            return false;
+        }
+        try {
+            Class<?> type = ClassUtils.forName(description.substring(0, dot), null);
+            return ClassUtils.hasAtLeastOneMethodWithName(type, description.substring(dot + 1));
+        } catch (ClassNotFoundException | LinkageError e) {
+            return false;
+        }
     }
 
     /**
-     * The tick to ask for. None after a grant: whoever comes again with the same firing, a retry say, has been granted it
-     * himself.
+     * The tick to ask for. None after a grant: whoever comes again with the same firing for the same lock, a retry say, has
+     * been granted it himself.
      */
     @Nullable
-    Tick tick(LockSpec spec) {
-        return granted.get() ? null : fireTime.tick(spec.describe());
+    Tick tick(LockSpec spec, String lock) {
+        return granted.contains(lock) ? null : fireTime.tick(spec.describe());
     }
 
-    void granted() {
-        granted.set(true);
+    void granted(String lock) {
+        granted.add(lock);
     }
 }

@@ -4,6 +4,7 @@ import dev.pglock.annotation.EveryReplica;
 import dev.pglock.annotation.RunOnce;
 import dev.pglock.annotation.Singleton;
 import java.lang.reflect.Method;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.scheduling.annotation.Scheduled;
@@ -52,8 +53,11 @@ record LockAnnotations(
     }
 
     static boolean isScheduled(Method method) {
-        return !AnnotatedElementUtils.getMergedRepeatableAnnotations(method, Scheduled.class, Schedules.class)
-                .isEmpty();
+        return !schedules(method).isEmpty();
+    }
+
+    static Set<Scheduled> schedules(Method method) {
+        return AnnotatedElementUtils.getMergedRepeatableAnnotations(method, Scheduled.class, Schedules.class);
     }
 
     /** Whether the method is locked for being scheduled, and for nothing else. */

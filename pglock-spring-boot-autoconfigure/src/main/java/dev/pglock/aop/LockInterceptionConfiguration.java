@@ -8,6 +8,7 @@ import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.beans.factory.support.BeanDefinitionRegistry;
+import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
@@ -122,6 +123,12 @@ public final class LockInterceptionConfiguration {
             Ticks ticks,
             ObjectProvider<LockedMethodSettings> settings) {
         return new LockVerifier(beans, specs, autoConfigured, shapes, ticks, SingletonSupplier.of(settings::getObject));
+    }
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static ChildContexts pgLockChildContexts(ApplicationContext context, ObjectProvider<LockVerifier> verifier) {
+        return new ChildContexts(context, verifier::getObject);
     }
 
     @Bean

@@ -91,7 +91,7 @@ final class LockInterceptor implements MethodInterceptor {
         }
         LockAttempt attempt;
         try {
-            Tick tick = firing == null || !settings.get().oncePerTick() ? null : firing.tick(spec);
+            Tick tick = firing == null || !settings.get().oncePerTick() ? null : firing.tick(spec, name);
             attempt = registry.get().attempt(request, tick);
         } catch (LockStorageException e) {
             if (firing == null) {
@@ -103,7 +103,7 @@ final class LockInterceptor implements MethodInterceptor {
         }
         if (attempt instanceof LockAttempt.Granted granted) {
             if (firing != null) {
-                firing.granted();
+                firing.granted(name);
             }
             return body.runUnder(granted.lock());
         }

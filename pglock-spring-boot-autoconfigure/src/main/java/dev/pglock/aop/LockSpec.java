@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import org.springframework.expression.Expression;
+import org.springframework.util.ClassUtils;
 
 /**
  * How one method is locked: its annotations, read and checked once. Immutable.
@@ -70,8 +71,9 @@ record LockSpec(
         }
     }
 
-    boolean isScheduled() {
-        return !ticks.isEmpty();
+    /** Whether the call of a scheduled task is a tick: as a skipped one returns nothing, so must the method be able to. */
+    boolean hasTicks() {
+        return !ticks.isEmpty() || (kind == Kind.RUN_ONCE && ifHeld == IfHeld.SKIP && terms.version() == null);
     }
 
     @Nullable
@@ -80,6 +82,14 @@ record LockSpec(
     }
 
     String describe() {
-        return type.getSimpleName() + "." + method.getName();
+        return simpleName(type) + "." + method.getName();
+    }
+
+    /** The same on every replica, for classes without a name of their own too. */
+    private static String simpleName(Class<?> type) {
+        if (MethodShapes.isOfInterfaces(type) && type.getInterfaces().length > 0) {
+            return type.getInterfaces()[0].getSimpleName();
+        }
+        return type.getSimpleName().isEmpty() ? ClassUtils.getShortName(type) : type.getSimpleName();
     }
 }

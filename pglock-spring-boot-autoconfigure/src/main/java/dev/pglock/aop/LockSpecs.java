@@ -277,8 +277,10 @@ final class LockSpecs {
         }
 
         private LockName name(String written) {
-            if (written.isEmpty() && type.getSimpleName().isEmpty()) {
-                throw invalid("its class has no name of its own", "Write the lock's name out.");
+            if (written.isEmpty() && (type.getSimpleName().isEmpty() || MethodShapes.isOfInterfaces(type))) {
+                throw invalid(
+                        "its class has no name of its own that all replicas agree on",
+                        "Write the lock's name out: @RunOnce(\"…\").");
             }
             return attribute(
                     "name", written.isEmpty() ? defaultName() : written, text -> LockName.parse(text, expressions));

@@ -38,6 +38,13 @@ public final class LockVerifier {
     private static final Set<String> START_EVENTS =
             Set.of("ContextRefreshedEvent", "ContextStartedEvent", "ApplicationStartedEvent", "ApplicationReadyEvent");
 
+    /**
+     * Is there where a test has put beans in the place of others ({@code @MockitoBean}, say). Those are the test's own: no
+     * post-processor sees them.
+     */
+    private static final String TEST_DOUBLES =
+            "org.springframework.test.context.bean.override.internalBeanOverrideRegistry";
+
     private final ConfigurableListableBeanFactory beans;
     private final LockSpecs specs;
     private final AutoConfiguredBeans autoConfigured;
@@ -101,6 +108,51 @@ public final class LockVerifier {
         }
     }
 
+    /**
+     * Refuses what is to be locked in a context that has no interception of its own.
+     *
+     * @param child its beans
+     * @throws InvalidLockException for the first such method, unless {@code pglock.verification} is {@code warn} or {@code off}
+     */
+    void refuseBeansOf(ConfigurableListableBeanFactory child) {
+        LockVerifier there =
+                new LockVerifier(child, specs, autoConfigured.in(child), new MethodShapes(child), ticks, settings);
+        for (String beanName : child.getBeanDefinitionNames()) {
+            Class<?> type = there.targetType(beanName);
+            if (type != null && !type.getName().startsWith("org.springframework.")) {
+                there.refuseAll(beanName, type);
+            }
+        }
+    }
+
+    private void refuseAll(String beanName, Class<?> type) {
+        Map<Method, LockAnnotations> annotated = specs.annotatedMethods(type);
+        if (isNoneOfOurs(beanName, annotated)) {
+            return;
+        }
+        for (Method method : annotated.keySet()) {
+            try {
+                if (specs.find(method, type) != null) {
+                    refuse(MethodShapes.cannot(
+                            type,
+                            method,
+                            "its bean '" + beanName
+                                    + "' is in a child context that has no auto-configuration of pglock",
+                            "Add @EnableAutoConfiguration to the configuration of the child context, or "
+                                    + "@ImportAutoConfiguration with PgLockAutoConfiguration and "
+                                    + "PgLockInterceptionAutoConfiguration, or declare the bean in the parent."));
+                }
+            } catch (InvalidLockException e) {
+                refuse(e);
+            }
+        }
+    }
+
+    private boolean isNoneOfOurs(String beanName, Map<Method, LockAnnotations> annotated) {
+        return annotated.values().stream().allMatch(LockAnnotations::onlyScheduled)
+                && autoConfigured.contains(beanName);
+    }
+
     private @Nullable Class<?> targetType(String beanName) {
         if (beanName.startsWith("scopedTarget.")) {
             return null;
@@ -116,8 +168,7 @@ public final class LockVerifier {
 
     private void verify(String beanName, Class<?> type, LockedMethods findings) {
         Map<Method, LockAnnotations> annotated = specs.annotatedMethods(type);
-        boolean none = annotated.values().stream().allMatch(LockAnnotations::onlyScheduled)
-                && autoConfigured.contains(beanName);
+        boolean none = isNoneOfOurs(beanName, annotated);
         for (Map.Entry<Method, LockAnnotations> entry : annotated.entrySet()) {
             Method method = entry.getKey();
             try {
@@ -136,6 +187,7 @@ public final class LockVerifier {
                 if (spec.async()) {
                     ticks.expectOnOtherThreads(spec);
                 }
+                warnOfSharedDelay(spec, findings);
                 warnOfStartListener(spec);
             } catch (InvalidLockException e) {
                 refuse(e);
@@ -147,6 +199,7 @@ public final class LockVerifier {
     private void refuseIfCreatedTooEarly(String beanName, Class<?> type, Method method) {
         Object bean = beans.containsSingleton(beanName) ? beans.getSingleton(beanName) : null;
         if (bean != null
+                && !beans.containsSingleton(TEST_DOUBLES)
                 && ClassUtils.getUserClass(AopProxyUtils.ultimateTargetClass(bean)) == type
                 && !LockedBeanPostProcessor.isAdvised(bean)) {
             throw MethodShapes.cannot(
@@ -202,6 +255,25 @@ public final class LockVerifier {
                     first,
                     beanName);
         }
+    }
+
+    /** A delay is counted from the end of the lock's last run, whichever method that was. */
+    private static void warnOfSharedDelay(LockSpec spec, LockedMethods findings) {
+        LockSpec other = findings.sharing(spec);
+        if (other != null && (hasDelay(spec) || hasDelay(other))) {
+            log.warn(
+                    "{} and {} have one lock, '{}', and a fixedDelay: it counts from the end of the lock's last run, whichever of"
+                            + " them that was, so that the one with the longer delay may never run. Give each a lock of its own,"
+                            + " or a cron or a fixedRate instead",
+                    other.describe(),
+                    spec.describe(),
+                    spec.name());
+        }
+    }
+
+    private static boolean hasDelay(LockSpec spec) {
+        return LockAnnotations.schedules(spec.method()).stream()
+                .anyMatch(s -> s.fixedDelay() >= 0 || !s.fixedDelayString().isEmpty());
     }
 
     private static void warnOfStartListener(LockSpec spec) {

@@ -1,6 +1,7 @@
 package dev.pglock.aop;
 
 import java.lang.reflect.Method;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -52,6 +53,8 @@ final class LockedBeanPostProcessor implements SmartInstantiationAwareBeanPostPr
     public Object postProcessAfterInitialization(Object bean, String beanName) {
         boolean proxiedEarly = early.remove(beanName);
         forEachLockedMethod(bean, beanName, (type, method) -> {
+            // Again, for what a factory bean made: it is seen here only.
+            shapes.check(type, method);
             if (proxiedEarly && !LockAnnotations.isScheduled(method)) {
                 // Everybody gets that proxy, except who schedules: he takes what he sees now.
                 return;
@@ -91,13 +94,20 @@ final class LockedBeanPostProcessor implements SmartInstantiationAwareBeanPostPr
         }
     }
 
-    /** A proxy whose target is looked up at each call, a scoped one say, leads to a bean that is looked at by itself. */
+    /**
+     * A proxy whose target is looked up at each call, a scoped one say, leads to a bean that is looked at by itself; one
+     * that somebody has put around ours leads to ours.
+     */
     static boolean isAdvised(Object bean) {
-        if (bean instanceof Advised advised) {
-            return !advised.getTargetSource().isStatic()
-                    || java.util.Arrays.stream(advised.getAdvisors()).anyMatch(LockAdvisor.class::isInstance);
+        Object proxy = bean;
+        while (proxy instanceof Advised advised) {
+            if (!advised.getTargetSource().isStatic()
+                    || Arrays.stream(advised.getAdvisors()).anyMatch(LockAdvisor.class::isInstance)) {
+                return true;
+            }
+            proxy = AopProxyUtils.getSingletonTarget(advised);
         }
-        return AopUtils.isAopProxy(bean);
+        return proxy != null && AopUtils.isAopProxy(proxy);
     }
 
     @FunctionalInterface

@@ -10,11 +10,13 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
 
 /** Which methods of an application are locked, under which names, and which are not: what start-up tells of them. */
 public final class LockedMethods {
 
     private final Map<String, LockSpec> byDefaultName = new HashMap<>();
+    private final Map<String, LockSpec> byName = new HashMap<>();
     private final Map<String, String> beans = new HashMap<>();
     private final Set<LockName> names = new HashSet<>();
     private final List<LockSpec> versioned = new ArrayList<>();
@@ -63,6 +65,16 @@ public final class LockedMethods {
     String bean(LockSpec spec, String beanName) {
         String first = beans.putIfAbsent(spec.name().text(), beanName);
         return first == null ? beanName : first;
+    }
+
+    /** The first other method with the same lock; null if there is none. Names that are evaluated are told by each call. */
+    @Nullable
+    LockSpec sharing(LockSpec spec) {
+        if (!spec.name().isConstant()) {
+            return null;
+        }
+        LockSpec first = byName.putIfAbsent(spec.name().text(), spec);
+        return first == null || first.method().equals(spec.method()) ? null : first;
     }
 
     void scheduled(Class<?> type, Method method) {

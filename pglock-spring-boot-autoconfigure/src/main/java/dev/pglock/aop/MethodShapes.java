@@ -35,8 +35,7 @@ final class MethodShapes {
                     "it is package-private and declared in another package than its bean's class",
                     "Make it protected or public.");
         }
-        boolean inInterface = isInInterface(type, method);
-        if (inInterface && !proxiesClasses()) {
+        if ((isOfInterfaces(type) || !proxiesClasses()) && isInInterface(type, method)) {
             return;
         }
         if (Modifier.isFinal(modifiers)) {
@@ -50,6 +49,11 @@ final class MethodShapes {
                     "Remove 'final' (open the class in Kotlin; a record cannot be), or move the method to an interface "
                             + "and set spring.aop.proxy-target-class=false.");
         }
+    }
+
+    /** Nothing but its interfaces tells what such a class is: Spring gives it an interface proxy, come what may. */
+    static boolean isOfInterfaces(Class<?> type) {
+        return Proxy.isProxyClass(type) || ClassUtils.isLambdaClass(type);
     }
 
     /** Refuses a method that the bean's JDK proxy does not have. */
@@ -89,7 +93,8 @@ final class MethodShapes {
     private static boolean isIn(Class<?> i, Class<?> type, Method method) {
         return Arrays.stream(i.getMethods())
                 .anyMatch(m -> m.getName().equals(method.getName())
-                        && AopUtils.getMostSpecificMethod(m, type).equals(method));
+                        && (m.equals(method)
+                                || AopUtils.getMostSpecificMethod(m, type).equals(method)));
     }
 
     private boolean proxiesClasses() {

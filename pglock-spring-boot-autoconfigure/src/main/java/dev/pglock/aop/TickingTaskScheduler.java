@@ -75,16 +75,20 @@ final class TickingTaskScheduler implements TaskScheduler {
     private final class FiringTask implements SchedulingAwareRunnable {
 
         private final Runnable task;
+        private final String description;
+        private final boolean ofMethod;
         private final Supplier<Firing.FireTime> fireTimes;
 
         FiringTask(Runnable task, Supplier<Firing.FireTime> fireTimes) {
             this.task = task;
+            this.description = task.toString();
+            this.ofMethod = Firing.isOfMethod(description);
             this.fireTimes = fireTimes;
         }
 
         @Override
         public void run() {
-            ticks.run(task, new Firing(task.toString(), fireTimes.get()));
+            ticks.run(task, new Firing(description, ofMethod, fireTimes.get()));
         }
 
         @Override

@@ -56,7 +56,7 @@ final class Ticks {
     /** The firing that the call on this thread is, of that method; null: it is none. */
     @Nullable
     Firing of(LockSpec spec) {
-        if (!spec.isScheduled()) {
+        if (!spec.hasTicks()) {
             return null;
         }
         if (spec.async()) {

@@ -5,6 +5,7 @@ import static org.awaitility.Awaitility.await;
 
 import dev.pglock.LockRequest;
 import dev.pglock.Tick;
+import dev.pglock.annotation.RunOnce;
 import dev.pglock.local.LocalSpace;
 import dev.pglock.store.ServerClock;
 import dev.pglock.store.TickGuard;
@@ -38,8 +39,10 @@ import org.springframework.scheduling.annotation.Async;
 import org.springframework.scheduling.annotation.EnableAsync;
 import org.springframework.scheduling.annotation.EnableScheduling;
 import org.springframework.scheduling.annotation.Scheduled;
+import org.springframework.scheduling.annotation.SchedulingConfigurer;
 import org.springframework.scheduling.concurrent.SimpleAsyncTaskScheduler;
 import org.springframework.scheduling.concurrent.ThreadPoolTaskScheduler;
+import org.springframework.scheduling.config.ScheduledTaskRegistrar;
 import org.springframework.scheduling.support.CronTrigger;
 import org.springframework.scheduling.support.PeriodicTrigger;
 import org.springframework.scheduling.support.SimpleTriggerContext;
@@ -318,6 +321,86 @@ class TickTests {
         await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= 4);
 
         assertThat(Duration.ofNanos(System.nanoTime() - begun)).isGreaterThan(Duration.ofMillis(2500));
+    }
+
+    // ---- tasks of a SchedulingConfigurer
+
+    static class CalledByATask {
+
+        @RunOnce("by a task")
+        public void run() {
+            runs.incrementAndGet();
+        }
+    }
+
+    /** Says of itself what no scheduled method would say. */
+    record NamedTask(Runnable work) implements Runnable {
+
+        @Override
+        public void run() {
+            work.run();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableScheduling
+    @Import(CalledByATask.class)
+    static class TasksInCode implements SchedulingConfigurer {
+
+        private final CalledByATask bean;
+
+        TasksInCode(CalledByATask bean) {
+            this.bean = bean;
+        }
+
+        @Override
+        public void configureTasks(ScheduledTaskRegistrar registrar) {
+            registrar.addFixedRateTask(new NamedTask(bean::run), Duration.ofSeconds(1));
+        }
+    }
+
+    @Test
+    void aTaskOfAConfigurerIsATickOfWhateverLockedMethodItCalls() {
+        start("A", Replica.DEFAULTS, TasksInCode.class);
+        start("B", Replica.DEFAULTS, TasksInCode.class);
+        long begun = System.nanoTime();
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= 4);
+
+        assertThat(Duration.ofNanos(System.nanoTime() - begun)).isGreaterThan(Duration.ofMillis(2500));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "dev.pglock.aop.TickTests$Quick.tick, true",
+        "orders.rollup, false",
+        "NamedTask[work=x], false",
+        "dev.pglock.aop.TickTests$Quick.nothing, false",
+        "plain, false"
+    })
+    void aTaskMadeFromAMethodIsKnownByWhatItSays(String description, boolean ofMethod) {
+        assertThat(Firing.isOfMethod(description)).isEqualTo(ofMethod);
+    }
+
+    @EnableScheduling
+    static class Never {
+
+        @Scheduled(fixedDelay = Long.MAX_VALUE)
+        void delay() {
+            runs.incrementAndGet();
+        }
+
+        @Scheduled(fixedRate = Long.MAX_VALUE)
+        void rate() {
+            runs.incrementAndGet();
+        }
+    }
+
+    @Test
+    void aPeriodWithoutEndMeansOnceAtTheStartOfEachReplica() {
+        start("A", Replica.DEFAULTS, Never.class);
+        await().atMost(Duration.ofSeconds(10)).until(() -> runs.get() == 2);
+        start("B", Replica.DEFAULTS, Never.class);
+        await().atMost(Duration.ofSeconds(10)).until(() -> runs.get() == 4);
     }
 
     // ---- @Async, and tasks that fire once

@@ -12,6 +12,7 @@ import java.lang.annotation.ElementType;
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -26,7 +27,11 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.springframework.aop.framework.ProxyFactory;
+import org.springframework.beans.factory.FactoryBean;
+import org.springframework.beans.factory.SmartFactoryBean;
 import org.springframework.beans.factory.annotation.Autowired;
+import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
 import org.springframework.boot.autoconfigure.task.TaskExecutionAutoConfiguration;
@@ -218,6 +223,19 @@ class ShapesTests {
                 ticking("circular reference, scheduled bean last", TickCircleB.class, "TickCircleA.tick")
                         .and(TickCircleA.class),
                 ticking("lazy reference to itself", SelfReference.class, "SelfReference.tick"),
+                behind(Job.class, locked("lambda", LambdaJob.class, "interface", bean -> {}), Job::run),
+                behind(
+                        Job.class,
+                        locked("somebody else's proxy of an interface", ProxyJob.class, "interface", bean -> {}),
+                        Job::run),
+                refused("lambda without a name", LambdaUnnamed.class, "no name of its own"),
+                refused("anonymous class without a name", Anonymous.class, "no name of its own"),
+                ticking("configuration class", ConfigurationTick.class, "ConfigurationTick.tick"),
+                ticking("factory bean", FactoryTick.class, "FactoryTick.tick"),
+                ticking("product of a factory bean", ProductTick.class, "NearTick.tick"),
+                refused("final method of such a product", FinalProduct.class, "it is final"),
+                ticking("bean in a proxy of another post-processor", NearTick.class, "NearTick.tick")
+                        .and(Wrapping.class),
                 locked("several beans of one class", Twins.class, "twin", twins -> {
                     twins.one().run();
                     twins.two().run();
@@ -469,6 +487,149 @@ class ShapesTests {
         @Scheduled(fixedDelay = 10)
         public void tick() {
             body("");
+        }
+    }
+
+    // ---- beans that were made in some other way
+
+    @Configuration(proxyBeanMethods = false)
+    static class LambdaJob {
+
+        @Bean
+        Job job() {
+            return () -> body("");
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ProxyJob {
+
+        @Bean
+        Job job() {
+            Job job = () -> body("");
+            return (Job) Proxy.newProxyInstance(
+                    Job.class.getClassLoader(),
+                    new Class<?>[] {Job.class},
+                    (proxy, method, arguments) -> method.invoke(job, arguments));
+        }
+    }
+
+    interface Unnamed {
+
+        @RunOnce
+        void run();
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class LambdaUnnamed {
+
+        @Bean
+        Unnamed unnamed() {
+            return () -> body("");
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Anonymous {
+
+        @Bean
+        Runnable anonymous() {
+            return new Runnable() {
+                @Override
+                @Scheduled(fixedDelay = 10)
+                public void run() {
+                    body("");
+                }
+            };
+        }
+    }
+
+    @Configuration
+    static class ConfigurationTick {
+
+        @Scheduled(fixedDelay = 50)
+        void tick() {
+            body("");
+        }
+    }
+
+    static class FactoryTick implements FactoryBean<String> {
+
+        @Override
+        public String getObject() {
+            return "";
+        }
+
+        @Override
+        public Class<?> getObjectType() {
+            return String.class;
+        }
+
+        @Scheduled(fixedDelay = 50)
+        void tick() {
+            body("");
+        }
+    }
+
+    /** Does not tell what it makes before it has made it, and that is looked at as a product only. */
+    static class Factory implements SmartFactoryBean<Object> {
+
+        private final Object product;
+
+        Factory(Object product) {
+            this.product = product;
+        }
+
+        @Override
+        public Object getObject() {
+            return product;
+        }
+
+        @Override
+        public @Nullable Class<?> getObjectType() {
+            return null;
+        }
+
+        @Override
+        public boolean isEagerInit() {
+            return true;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ProductTick {
+
+        @Bean
+        static Factory product() {
+            return new Factory(new NearTick());
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class FinalProduct {
+
+        @Bean
+        static Factory product() {
+            return new Factory(new FinalTick());
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Wrapping {
+
+        @Bean
+        static BeanPostProcessor wrapping() {
+            return new BeanPostProcessor() {
+                @Override
+                public Object postProcessAfterInitialization(Object bean, String beanName) {
+                    if (!(bean instanceof NearTick)) {
+                        return bean;
+                    }
+                    ProxyFactory proxy = new ProxyFactory(bean);
+                    proxy.setProxyTargetClass(true);
+                    return proxy.getProxy();
+                }
+            };
         }
     }
 

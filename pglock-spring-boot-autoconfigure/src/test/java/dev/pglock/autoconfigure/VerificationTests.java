@@ -1,12 +1,15 @@
 package dev.pglock.autoconfigure;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import dev.pglock.annotation.EveryReplica;
 import dev.pglock.annotation.RunOnce;
 import dev.pglock.aop.InvalidLockException;
+import dev.pglock.aop.LockInterceptionConfiguration;
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -15,8 +18,12 @@ import org.springframework.boot.context.event.ApplicationReadyEvent;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.context.annotation.Configuration;
 import org.springframework.context.event.ContextRefreshedEvent;
 import org.springframework.context.event.EventListener;
+import org.springframework.scheduling.annotation.EnableScheduling;
 import org.springframework.scheduling.annotation.Scheduled;
 
 /** What the check after start-up says, and what it does about it. */
@@ -112,6 +119,82 @@ class VerificationTests {
                     .contains("Listeners.refreshed listens to ContextRefreshedEvent")
                     .doesNotContain("Listeners.remembered listens");
         });
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableScheduling
+    static class Child {
+
+        static final AtomicInteger runs = new AtomicInteger();
+
+        /** Later than the start, which is to fail. */
+        @Scheduled(initialDelay = 200, fixedDelay = 50)
+        void tick() {
+            runs.incrementAndGet();
+        }
+    }
+
+    private static AnnotationConfigApplicationContext child(ApplicationContext parent, Class<?>... configuration) {
+        AnnotationConfigApplicationContext child = new AnnotationConfigApplicationContext();
+        child.setParent(parent);
+        child.register(configuration);
+        return child;
+    }
+
+    @Test
+    void aChildContextInWhichNothingWouldBeLockedFailsItsStart() {
+        runner.run(context -> {
+            try (AnnotationConfigApplicationContext child = child(context, Child.class)) {
+                assertThatExceptionOfType(InvalidLockException.class)
+                        .isThrownBy(child::refresh)
+                        .withMessageContaining("Method 'tick' of " + Child.class.getName())
+                        .withMessageContaining("is in a child context that has no auto-configuration of pglock")
+                        .satisfies(e -> assertThat(e.action()).contains("@EnableAutoConfiguration"));
+                assertThat(child.isActive()).isFalse();
+            }
+            try (AnnotationConfigApplicationContext child =
+                    child(context, Child.class, LockInterceptionConfiguration.class)) {
+                child.refresh();
+            }
+            try (AnnotationConfigApplicationContext child = child(context, Elsewhere.class)) {
+                child.refresh();
+            }
+        });
+    }
+
+    /** Runs on every replica. */
+    static class Elsewhere {
+
+        @Scheduled(cron = "-")
+        @EveryReplica
+        public void everywhere() {}
+    }
+
+    static class SharedLock {
+
+        @Scheduled(fixedDelay = 1000)
+        @RunOnce("shared")
+        public void often() {}
+
+        @Scheduled(fixedDelayString = "PT1M")
+        @RunOnce("shared")
+        public void seldom() {}
+
+        @Scheduled(cron = "-")
+        @RunOnce("other")
+        public void one() {}
+
+        @Scheduled(fixedRate = 1000)
+        @RunOnce("other")
+        public void two() {}
+    }
+
+    @Test
+    void aDelayThatAnotherMethodOfTheSameLockRestartsIsAWarning(CapturedOutput output) {
+        runner.withBean(SharedLock.class)
+                .run(context -> assertThat(output)
+                        .contains("have one lock, 'shared', and a fixedDelay")
+                        .doesNotContain("have one lock, 'other'"));
     }
 
     @Test
