@@ -1,6 +1,7 @@
 package dev.pglock.autoconfigure;
 
 import dev.pglock.LockListener;
+import dev.pglock.LockObserver;
 import dev.pglock.LockRegistry;
 import dev.pglock.annotation.PgLockDataSource;
 import dev.pglock.aop.LockedMethodSettings;
@@ -16,6 +17,7 @@ import org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration;
 import org.springframework.boot.jdbc.autoconfigure.DataSourceInitializationAutoConfiguration;
 import org.springframework.boot.jdbc.autoconfigure.JdbcConnectionDetails;
 import org.springframework.boot.sql.init.dependency.DatabaseInitializationDependencyConfigurer;
+import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Import;
@@ -58,7 +60,8 @@ public final class PgLockAutoConfiguration {
             ObjectProvider<DataSource> any,
             ObjectProvider<JdbcConnectionDetails> details,
             ObjectProvider<KeyDerivation> keyDerivation,
-            ObjectProvider<LockListener> listeners) {
+            ObjectProvider<LockListener> listeners,
+            ObjectProvider<LockObserver> observer) {
         ConnectionChoice connections =
                 new ConnectionChoice(settings.properties().datasource(), beans, marked, any, details);
         KeyDerivation keys = keyDerivation.getIfAvailable(settings::keys);
@@ -66,7 +69,13 @@ public final class PgLockAutoConfiguration {
                 LockEngine.builder(settings.engine()).keys(keys).overrides(ConfiguredRequests.of(settings));
         new Stores(settings, connections, keys).addTo(registry);
         listeners.orderedStream().forEach(registry::listener);
+        observer.ifUnique(registry::observer);
         return registry.build();
+    }
+
+    @Bean
+    LockEvents pgLockEvents(PgLockSettings settings, ApplicationEventPublisher publisher) {
+        return new LockEvents(publisher, settings.label());
     }
 
     @Bean
