@@ -50,6 +50,11 @@ public final class PgLockAutoConfiguration {
         return settings.methods();
     }
 
+    @Bean
+    static ReplicaIdentity pgLockReplicaIdentity(PgLockSettings settings) {
+        return new ReplicaIdentity(settings);
+    }
+
     @Bean(destroyMethod = "close")
     @Lazy
     @ConditionalOnMissingBean(LockRegistry.class)
@@ -61,13 +66,14 @@ public final class PgLockAutoConfiguration {
             ObjectProvider<JdbcConnectionDetails> details,
             ObjectProvider<KeyDerivation> keyDerivation,
             ObjectProvider<LockListener> listeners,
-            ObjectProvider<LockObserver> observer) {
+            ObjectProvider<LockObserver> observer,
+            ReplicaIdentity identity) {
         ConnectionChoice connections =
                 new ConnectionChoice(settings.properties().datasource(), beans, marked, any, details);
         KeyDerivation keys = keyDerivation.getIfAvailable(settings::keys);
         LockEngine.Builder registry =
                 LockEngine.builder(settings.engine()).keys(keys).overrides(ConfiguredRequests.of(settings));
-        new Stores(settings, connections, keys).addTo(registry);
+        new Stores(settings, connections, keys, identity).addTo(registry);
         listeners.orderedStream().forEach(registry::listener);
         observer.ifUnique(registry::observer);
         return registry.build();

@@ -19,7 +19,7 @@ public final class PgLockHealthContributorAutoConfiguration {
 
     @Bean
     @ConditionalOnMissingBean(name = {"pglockHealthIndicator", "pglockHealthContributor"})
-    PgLockHealthIndicator pglockHealthIndicator(PgLockSettings settings, ConfigurableListableBeanFactory beans) {
-        return new PgLockHealthIndicator(new LockStatus(beans), settings::identity);
+    PgLockHealthIndicator pglockHealthIndicator(ReplicaIdentity identity, ConfigurableListableBeanFactory beans) {
+        return new PgLockHealthIndicator(new LockStatus(beans), identity::describe);
     }
 }

@@ -1,6 +1,7 @@
 package dev.pglock.autoconfigure;
 
 import dev.pglock.LockObserver;
+import dev.pglock.observability.DefaultLockObservationConvention;
 import dev.pglock.observability.LockObservationConvention;
 import dev.pglock.observability.ObservedLocks;
 import io.micrometer.observation.ObservationRegistry;
@@ -28,6 +29,6 @@ public final class PgLockObservationAutoConfiguration {
             ObjectProvider<ObservationRegistry> registry, ObjectProvider<LockObservationConvention> convention) {
         return new ObservedLocks(
                 SingletonSupplier.of(() -> registry.getIfUnique(() -> ObservationRegistry.NOOP)),
-                SingletonSupplier.ofNullable(convention::getIfAvailable));
+                SingletonSupplier.of(() -> convention.getIfAvailable(DefaultLockObservationConvention::new)));
     }
 }

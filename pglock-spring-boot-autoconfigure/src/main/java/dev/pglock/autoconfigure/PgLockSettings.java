@@ -7,8 +7,6 @@ import dev.pglock.aop.LockedMethodSettings;
 import dev.pglock.engine.EngineSettings;
 import dev.pglock.store.KeyDerivation;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
-import java.util.Locale;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -76,15 +74,6 @@ record PgLockSettings(PgLockProperties properties, String namespace, boolean isN
             case LOCAL -> "local memory";
         };
         return how + ", namespace '" + namespace + "', this replica is '" + label + "'";
-    }
-
-    /** What replicas are compared by; without secrets. Which database it is, {@link Stores} knows when it has found out. */
-    Map<String, String> identity() {
-        Map<String, String> identity = new LinkedHashMap<>();
-        identity.put("strategy", strategy().name().toLowerCase(Locale.ROOT));
-        identity.put("namespace", namespace);
-        identity.put("replica", label);
-        return identity;
     }
 
     EngineSettings engine() {

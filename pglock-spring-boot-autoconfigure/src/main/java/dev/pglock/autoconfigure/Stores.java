@@ -38,8 +38,10 @@ final class Stores {
     private final PgLockSettings settings;
     private final ConnectionChoice choice;
     private final KeyDerivation keys;
+    private final ReplicaIdentity identityOfReplica;
 
-    Stores(PgLockSettings settings, ConnectionChoice choice, KeyDerivation keys) {
+    Stores(PgLockSettings settings, ConnectionChoice choice, KeyDerivation keys, ReplicaIdentity identityOfReplica) {
+        this.identityOfReplica = identityOfReplica;
         this.settings = settings;
         this.choice = choice;
         this.keys = keys;
@@ -59,7 +61,9 @@ final class Stores {
                             + " another application that sets neither shares it",
                     settings.namespace());
         }
-        addFromDatabase(registry, identity, choice.choose());
+        LockConnections connections = choice.choose();
+        addFromDatabase(registry, identity, connections);
+        identityOfReplica.foundDatabase(connections.database());
     }
 
     private void addFromDatabase(LockEngine.Builder registry, StoreIdentity identity, LockConnections origin) {

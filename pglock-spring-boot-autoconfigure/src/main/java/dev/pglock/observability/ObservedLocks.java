@@ -10,20 +10,17 @@ import org.jspecify.annotations.Nullable;
 /** Observes each body that runs under a lock, so that traces show for how long it waited and held. Thread-safe. */
 public final class ObservedLocks implements LockObserver {
 
-    private static final LockObservationConvention DEFAULT = new DefaultLockObservationConvention();
-
     private final Supplier<ObservationRegistry> registry;
-    private final Supplier<@Nullable LockObservationConvention> convention;
+    private final Supplier<LockObservationConvention> convention;
     private final LockTags tags = new LockTags();
 
     /**
      * Creates it. Both are asked for at each body.
      *
      * @param registry where to observe
-     * @param convention how to name; null: {@link DefaultLockObservationConvention}
+     * @param convention how to name, unless a global convention of the registry does it
      */
-    public ObservedLocks(
-            Supplier<ObservationRegistry> registry, Supplier<@Nullable LockObservationConvention> convention) {
+    public ObservedLocks(Supplier<ObservationRegistry> registry, Supplier<LockObservationConvention> convention) {
         this.registry = registry;
         this.convention = convention;
     }
@@ -36,7 +33,7 @@ public final class ObservedLocks implements LockObserver {
         }
         LockObservationContext context = new LockObservationContext(lock, tags.of(lock));
         Observation observation = LockObservation.EXECUTION
-                .observation(convention.get(), DEFAULT, () -> context, observations)
+                .observation(null, convention.get(), () -> context, observations)
                 .start();
         return new Body(context, observation, observation.openScope());
     }
