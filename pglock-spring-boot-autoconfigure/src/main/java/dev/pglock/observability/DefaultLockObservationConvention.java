@@ -23,12 +23,18 @@ public class DefaultLockObservationConvention implements LockObservationConventi
 
     @Override
     public KeyValues getLowCardinalityKeyValues(LockObservationContext context) {
-        String outcome = context.isLost() ? "lost" : context.getError() == null ? "succeeded" : "failed";
         return KeyValues.of(
                 LowCardinality.LOCK.withValue(context.getLockTag()),
                 LowCardinality.STRATEGY.withValue(
                         LockTags.lower(context.getLock().strategy())),
-                LowCardinality.OUTCOME.withValue(outcome));
+                LowCardinality.OUTCOME.withValue(outcome(context)));
+    }
+
+    private static String outcome(LockObservationContext context) {
+        if (!context.isEnded()) {
+            return "running";
+        }
+        return context.isLost() ? "lost" : context.getError() == null ? "succeeded" : "failed";
     }
 
     @Override

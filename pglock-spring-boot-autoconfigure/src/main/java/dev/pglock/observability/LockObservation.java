@@ -41,7 +41,7 @@ public enum LockObservation implements ObservationDocumentation {
                 return "strategy";
             }
         },
-        /** {@code succeeded}, {@code failed} or {@code lost}. */
+        /** {@code succeeded}, {@code failed} or {@code lost}; {@code running} until it has ended. */
         OUTCOME {
             @Override
             public String asString() {

@@ -8,6 +8,7 @@ public final class LockObservationContext extends Observation.Context {
 
     private final LockHandle lock;
     private final String lockTag;
+    private volatile boolean ended;
     private volatile boolean lost;
 
     LockObservationContext(LockHandle lock, String lockTag) {
@@ -42,7 +43,17 @@ public final class LockObservationContext extends Observation.Context {
         return lost;
     }
 
-    void setLost(boolean lost) {
-        this.lost = lost;
+    /**
+     * Whether the body has ended.
+     *
+     * @return false while it runs
+     */
+    public boolean isEnded() {
+        return ended;
+    }
+
+    void end(boolean itsLockWasLost) {
+        lost = itsLockWasLost;
+        ended = true;
     }
 }

@@ -49,7 +49,7 @@ public final class ObservedLocks implements LockObserver {
 
         @Override
         public void end(@Nullable Throwable failure, boolean lost) {
-            context.setLost(lost);
+            context.end(lost);
             if (failure != null) {
                 observation.error(failure);
             }

@@ -153,7 +153,7 @@ class ConventionTests {
                     .isTrue();
         });
         assertThat(properties.stream().map(property -> (String) property.get("name")))
-                .allMatch(name -> name.startsWith("pglock."));
+                .allMatch(name -> name.matches("pglock\\..*|management\\.(endpoint|health)\\.pglock\\..*"));
     }
 
     @Test
