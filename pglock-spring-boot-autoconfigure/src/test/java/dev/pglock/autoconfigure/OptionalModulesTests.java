@@ -3,10 +3,21 @@ package dev.pglock.autoconfigure;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.pglock.LockRegistry;
+import java.util.List;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.AutoConfigurationImportSelector;
+import org.springframework.boot.context.annotation.ImportCandidates;
 import org.springframework.boot.test.context.FilteredClassLoader;
 import org.springframework.boot.test.context.assertj.AssertableApplicationContext;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
+import org.springframework.core.annotation.AnnotationAttributes;
+import org.springframework.core.type.AnnotationMetadata;
+import org.springframework.util.ClassUtils;
 
 /** Micrometer and the Actuator are there or not; locks are there in any case. */
 class OptionalModulesTests {
@@ -18,9 +29,8 @@ class OptionalModulesTests {
     private static final String ACTUATOR_PACKAGE = "org.springframework.boot.actuate";
     private static final String HEALTH_PACKAGE = "org.springframework.boot.health";
 
-    /** All of the auto-configuration, as an application has it: what is not there is left out before it is looked at. */
     private final ApplicationContextRunner runner = new ApplicationContextRunner()
-            .withUserConfiguration(TwoReplicas.Application.class)
+            .withUserConfiguration(Application.class)
             .withPropertyValues(
                     "pglock.strategy=local",
                     "spring.application.name=orders",
@@ -79,5 +89,36 @@ class OptionalModulesTests {
     void eachCanBeSwitchedOff() {
         runner.withPropertyValues("management.health.pglock.enabled=false", "management.endpoint.pglock.access=NONE")
                 .run(context -> has(context, ACTUATOR, false));
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @Import(AutoConfigurationsThatAreThere.class)
+    static class Application {}
+
+    /**
+     * Auto-configuration as an application has it, which leaves out what is not there before it is looked at: a hidden
+     * package's list of auto-configurations would otherwise still be found.
+     */
+    static class AutoConfigurationsThatAreThere extends AutoConfigurationImportSelector {
+
+        @Override
+        protected @Nullable AnnotationAttributes getAttributes(AnnotationMetadata metadata) {
+            return null;
+        }
+
+        @Override
+        protected Set<String> getExclusions(AnnotationMetadata metadata, @Nullable AnnotationAttributes attributes) {
+            return Set.of();
+        }
+
+        @Override
+        protected List<String> getCandidateConfigurations(
+                AnnotationMetadata metadata, @Nullable AnnotationAttributes attributes) {
+            return ImportCandidates.load(AutoConfiguration.class, getBeanClassLoader()).getCandidates().stream()
+                    .filter(name ->
+                            name.matches(".*([.](pglock|micrometer)[.].*|[.]HealthContributor.*|[.]EndpointAuto.*)"))
+                    .filter(name -> ClassUtils.isPresent(name, getBeanClassLoader()))
+                    .toList();
+        }
     }
 }
