@@ -93,10 +93,11 @@ class DocumentationTests {
             for (String cell : row.group(1).replace("`", "").split(", ")) {
                 first = first == null ? cell : first;
                 String name = cell.startsWith(".") ? first.substring(0, first.lastIndexOf('.')) + cell : cell;
-                documented.add("pglock." + name);
+                documented.add(name.startsWith("management.") ? name : "pglock." + name);
             }
         }
-        documented.removeIf(name -> List.of("pglock.name", "pglock.auto-start").contains(name));
+        documented.removeIf(name -> name.startsWith("management.")
+                || List.of("pglock.name", "pglock.auto-start").contains(name));
         Set<String> real = new TreeSet<>();
         for (Map<String, Object> property : properties()) {
             String name = (String) property.get("name");
