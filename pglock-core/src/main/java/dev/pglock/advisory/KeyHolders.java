@@ -50,7 +50,7 @@ final class KeyHolders {
     private static final Logger log = LoggerFactory.getLogger(KeyHolders.class);
 
     private static final int LOOKS = 3;
-    private static final Duration BETWEEN_LOOKS = Duration.ofMillis(40);
+    private static final Duration BETWEEN_LOOKS = Duration.ofMillis(100);
 
     private final ConnectionSource reads;
     private final StoreIdentity identity;

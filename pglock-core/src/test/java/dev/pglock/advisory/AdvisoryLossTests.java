@@ -126,9 +126,9 @@ class AdvisoryLossTests {
 
         assertThat(database.terminate("pglock:" + NAMESPACE + ":A")).isPositive();
 
-        assertThat(callbacks.await(HEARTBEAT.toMillis() + 300, TimeUnit.MILLISECONDS))
+        assertThat(callbacks.await(HEARTBEAT.toMillis() + 1000, TimeUnit.MILLISECONDS))
                 .isTrue();
-        assertThat(losses).hasSize(20).containsOnly(LossReason.SESSION_ENDED);
+        await().untilAsserted(() -> assertThat(losses).hasSize(20).containsOnly(LossReason.SESSION_ENDED));
         LockHandle anew = taken(a, "name 0 anew");
         LockHandle other = taken(b, "name 1");
         assertThat(other.fence()).isGreaterThan(locks.get(1).fence());

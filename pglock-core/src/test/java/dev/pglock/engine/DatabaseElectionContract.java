@@ -77,7 +77,8 @@ abstract class DatabaseElectionContract extends LeaderElectionContract {
         }
         Collections.sort(millis);
         System.out.println(getClass().getSimpleName() + ": roles were handed over in " + millis + " ms");
-        assertThat(millis.get(5)).as(millis.toString()).isLessThan(100);
+        // Who is not told asks again after a second.
+        assertThat(millis.get(5)).as(millis.toString()).isLessThan(800);
     }
 
     private void awaitWaiter(Replica next) {
@@ -117,7 +118,7 @@ abstract class DatabaseElectionContract extends LeaderElectionContract {
             long terminated = System.nanoTime();
             await().during(Duration.ofMillis(700)).atMost(Duration.ofSeconds(2)).until(() -> true);
             electorate.awaitLeader();
-            assertThat(Duration.ofNanos(System.nanoTime() - terminated)).isLessThan(Electorate.LEASE.plusSeconds(3));
+            assertThat(Duration.ofNanos(System.nanoTime() - terminated)).isLessThan(Electorate.LEASE.plusSeconds(6));
         }
     }
 
@@ -131,7 +132,7 @@ abstract class DatabaseElectionContract extends LeaderElectionContract {
         electorate.check();
         long began = System.nanoTime();
         leader.election.stop(Duration.ofSeconds(5));
-        assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(6));
+        assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(8));
         wires.get(leader.label).resume();
     }
 
@@ -142,7 +143,7 @@ abstract class DatabaseElectionContract extends LeaderElectionContract {
         wires.values().forEach(TcpProxy::stall);
         long began = System.nanoTime();
         leader.election.stop(Duration.ofSeconds(5));
-        assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(6));
+        assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(8));
         assertThat(electorate.terms.get(0).revokedEnd).isNotZero();
         wires.values().forEach(TcpProxy::resume);
         assertThat(electorate.awaitLeader()).isNotSameAs(leader);

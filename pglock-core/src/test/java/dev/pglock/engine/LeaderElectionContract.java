@@ -86,7 +86,7 @@ abstract class LeaderElectionContract {
         assertThat(electorate.terms.get(0).revokedEnd).isNotZero();
         long stopped = System.nanoTime();
         assertThat(electorate.awaitLeader()).isNotSameAs(leader);
-        assertThat(Duration.ofNanos(System.nanoTime() - stopped)).isLessThan(Duration.ofSeconds(2));
+        assertThat(Duration.ofNanos(System.nanoTime() - stopped)).isLessThan(Duration.ofSeconds(3));
     }
 
     @Test
@@ -122,7 +122,7 @@ abstract class LeaderElectionContract {
         leader.databaseIsAway(true);
         Replica next = electorate.awaitLeaderOtherThan(leader);
         assertThat(Duration.ofNanos(System.nanoTime() - away))
-                .isLessThan(Electorate.LEASE.plus(Electorate.LEASE).plusSeconds(2));
+                .isLessThan(Electorate.LEASE.multipliedBy(2).plusSeconds(6));
         leader.databaseIsAway(false);
         assertThat(next.leads()).isTrue();
         electorate.check();
@@ -143,7 +143,7 @@ abstract class LeaderElectionContract {
         long back = System.nanoTime();
         electorate.replicas.forEach(replica -> replica.databaseIsAway(false));
         electorate.awaitLeader();
-        assertThat(Duration.ofNanos(System.nanoTime() - back)).isLessThan(Electorate.LEASE.plusSeconds(3));
+        assertThat(Duration.ofNanos(System.nanoTime() - back)).isLessThan(Electorate.LEASE.plusSeconds(6));
     }
 
     @Test
@@ -250,7 +250,7 @@ abstract class LeaderElectionContract {
         leader.revokedTakes = Duration.ofSeconds(4);
         long began = System.nanoTime();
         assertThat(leader.election.stop(Duration.ofMillis(500))).isFalse();
-        assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(2));
+        assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(3));
         await().during(Duration.ofMillis(2500)).atMost(Duration.ofSeconds(4)).until(() -> electorate.leader() == null);
         assertThat(electorate.awaitLeader()).isNotSameAs(leader);
     }
@@ -345,7 +345,7 @@ abstract class LeaderElectionContract {
         Replica follower = electorate.other(leader);
         long began = System.nanoTime();
         assertThat(follower.election.stop(Duration.ofSeconds(10))).isTrue();
-        assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(1));
+        assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(3));
         leader.election.stop();
         await().during(Duration.ofSeconds(1)).atMost(Duration.ofSeconds(2)).until(() -> electorate.leader() == null);
         assertThat(leader.engine.findAll().stream().map(LockInfo::state)).doesNotContain(LockState.HELD);

@@ -32,7 +32,7 @@ abstract class RowRegistryContract extends LockRegistryContract {
         await().atMost(Duration.ofSeconds(4)).until(() -> !lock.isHeld());
         await().atMost(Duration.ofSeconds(4))
                 .until(() -> b.tryAcquire(LockRequest.of("n")).isPresent());
-        assertThat(events).contains("A lost n TAKEN");
+        await().untilAsserted(() -> assertThat(events).contains("A lost n TAKEN"));
         assertThat(b.forceRelease("never seen", "none")).isFalse();
     }
 

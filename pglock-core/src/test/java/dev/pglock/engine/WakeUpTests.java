@@ -49,7 +49,7 @@ class WakeUpTests {
     private static final Duration HEARTBEAT = Duration.ofMillis(300);
 
     /** Far below the poll: whoever has the lock by then was told. */
-    private static final Duration TOLD = Duration.ofMillis(500);
+    private static final Duration TOLD = Duration.ofMillis(700);
 
     /** A poll, and room. */
     private static final Duration POLLED = Duration.ofMillis(2500);

@@ -200,7 +200,8 @@ public abstract class TickContract {
             }
             Thread.sleep(30);
         }
-        assertThat(granted).isBetween(11, 13);
+        // Every second one would be six; a machine that stands still may cost some.
+        assertThat(granted).isBetween(8, 13);
     }
 
     // ---- a fixed delay
@@ -219,6 +220,16 @@ public abstract class TickContract {
 
         assertThat(Duration.ofNanos(System.nanoTime() - ends)).isGreaterThanOrEqualTo(delay.minusMillis(50));
         assertThat(denied(a, tick).reason()).isEqualTo(DenialReason.TICK_DONE);
+    }
+
+    /** The server's calendar does not reach that far: it must be no error of the database. */
+    @Test
+    void anEndlessPeriodOrDelayIsATickLikeAnyOther() {
+        Duration endless = Duration.ofMillis(Long.MAX_VALUE);
+        run(a, new Tick.Delay(endless));
+        assertThat(denied(b, new Tick.Delay(endless)).reason()).isEqualTo(DenialReason.TICK_DONE);
+        run(a, new Tick.Rate("endless", endless));
+        assertThat(denied(b, new Tick.Rate("endless", endless)).reason()).isEqualTo(DenialReason.TICK_DONE);
     }
 
     @Test

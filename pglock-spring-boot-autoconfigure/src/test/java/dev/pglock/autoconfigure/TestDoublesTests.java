@@ -15,10 +15,12 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.scheduling.annotation.EnableScheduling;
 import org.springframework.scheduling.annotation.Scheduled;
+import org.springframework.test.annotation.DirtiesContext;
 import org.springframework.test.context.bean.override.mockito.MockitoBean;
 import org.springframework.test.context.bean.override.mockito.MockitoSpyBean;
 
 /** An application's own tests, which put mocks in the place of its scheduled beans. */
+@DirtiesContext
 @SpringBootTest(properties = {"spring.application.name=test", "pglock.strategy=local"})
 class TestDoublesTests {
 
