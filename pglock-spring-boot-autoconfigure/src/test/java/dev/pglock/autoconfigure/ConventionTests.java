@@ -190,6 +190,31 @@ class ConventionTests {
     }
 
     @Test
+    void optionalModulesAreKnownOnlyWhereTheyMayBeMissing() {
+        noClasses()
+                .that()
+                .resideOutsideOfPackages("dev.pglock.observability..", "dev.pglock.autoconfigure..")
+                .should()
+                .dependOnClassesThat()
+                .resideInAPackage("io.micrometer..")
+                .check(MAIN);
+        noClasses()
+                .that()
+                .resideOutsideOfPackages("dev.pglock.actuate..", "dev.pglock.autoconfigure..")
+                .should()
+                .dependOnClassesThat()
+                .resideInAnyPackage("org.springframework.boot.actuate..", "org.springframework.boot.health..")
+                .check(MAIN);
+        noClasses()
+                .that()
+                .resideInAnyPackage("dev.pglock.observability..", "dev.pglock.actuate..", "dev.pglock.event..")
+                .should()
+                .dependOnClassesThat()
+                .resideInAnyPackage("dev.pglock.engine..", "dev.pglock.store..", "dev.pglock.aop..")
+                .check(MAIN);
+    }
+
+    @Test
     void onlyTheConfigurationPutsStoresTogether() {
         noClasses()
                 .that()

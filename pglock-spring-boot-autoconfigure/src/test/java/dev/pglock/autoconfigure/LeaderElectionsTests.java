@@ -284,6 +284,8 @@ class LeaderElectionsTests extends TwoReplicas {
         runner.withUserConfiguration(WithBean.class)
                 .withPropertyValues("pglock.strategy=local", "pglock.leader.mail.auto-start=true")
                 .run(context -> assertThat(context.getStartupFailure())
+                        .satisfies(failure ->
+                                assertThat(Analyses.of(failure).getAction()).contains("pglock.leader.mail"))
                         .hasStackTraceContaining("two elections for the role 'mail'")
                         .hasStackTraceContaining("pglock.leader.mail"));
     }
