@@ -443,7 +443,8 @@ final class HeldLock implements LockHandle {
                 outcome,
                 failure == null ? null : failure.getClass().getName(),
                 terms.minHold(),
-                outcome == RunOutcome.SUCCEEDED ? terms.version() : null);
+                outcome == RunOutcome.SUCCEEDED ? terms.version() : null,
+                terms.endCounts());
     }
 
     private Tenure now() {
@@ -455,6 +456,7 @@ final class HeldLock implements LockHandle {
      *
      * @param giveUpAt {@link System#nanoTime()} at which {@code maxHold} is over; null: never
      * @param heldSince {@link System#nanoTime()} before the granting statement was sent
+     * @param endCounts a delay until the next run is counted from the release
      */
     record Terms(
             String name,
@@ -467,7 +469,8 @@ final class HeldLock implements LockHandle {
             @Nullable Duration minHold,
             @Nullable Long giveUpAt,
             OnLost onLost,
-            @Nullable String version) {}
+            @Nullable String version,
+            boolean endCounts) {}
 
     @Override
     public String toString() {

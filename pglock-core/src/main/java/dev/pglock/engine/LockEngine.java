@@ -251,8 +251,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         try {
             boolean ignored = asked.home()
                     .store()
-                    .release(
-                            new Release(asked.name(), asked.key(), granted.fence(), RunOutcome.LOST, null, null, null));
+                    .release(new Release(
+                            asked.name(), asked.key(), granted.fence(), RunOutcome.LOST, null, null, null, false));
         } catch (LockStorageException e) {
             tooLate.addSuppressed(e);
         }
@@ -334,7 +334,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                     request.minHold(),
                     maxHold == null ? null : sentAt + maxHold.toNanos(),
                     onLost,
-                    request.version());
+                    request.version(),
+                    tick instanceof Tick.Delay);
         }
     }
 

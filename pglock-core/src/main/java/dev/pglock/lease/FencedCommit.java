@@ -23,9 +23,10 @@ import org.jspecify.annotations.Nullable;
  */
 public final class FencedCommit {
 
-    // From here on, a client that freezes or vanishes would keep the name from everybody until its session ends: the
-    // server
-    // is told to end it, unless it would sooner anyway.
+    /**
+     * From here on, a client that freezes or vanishes would keep the name from everybody until its session ends: the server
+     * is told to end it, unless it would sooner anyway.
+     */
     private static final String TRY_KEY = """
             SELECT pg_try_advisory_xact_lock_shared(?::bigint) AS got,
                    current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') AS sees_news,

@@ -174,7 +174,7 @@ final class LeaseSql {
             WITH ask AS (
               SELECT ?::text AS namespace, ?::text AS name, ?::uuid AS holder, ?::bigint AS fence,
                      make_interval(secs => ?::float8) AS min_hold, ?::text AS completed, ?::text AS outcome, ?::text AS error,
-                     ?::int AS wait_key
+                     ?::int AS wait_key, ?::boolean AS forgettable
             )
             UPDATE pglock_lease l
             SET holder = NULL, holder_label = NULL, released_at = clock_timestamp(),
@@ -191,8 +191,7 @@ final class LeaseSql {
             WHERE l.namespace = ask.namespace AND l.name = ask.name AND l.fence = ask.fence AND l.holder = ask.holder
             RETURNING CASE WHEN NOT pg_try_advisory_xact_lock(1885826155, ask.wait_key)
                            THEN pg_notify('pglock', ask.wait_key::text) END AS told,
-                      CASE WHEN ask.completed IS NULL AND ask.min_hold IS NULL
-                           THEN set_config('synchronous_commit', 'off', true) END AS forgettable
+                      CASE WHEN ask.forgettable THEN set_config('synchronous_commit', 'off', true) END AS synchronous
             """;
 
     /** After a release without an answer that now finds nothing: whether it was that one which ended the tenure. */

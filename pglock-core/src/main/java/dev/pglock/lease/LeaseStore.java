@@ -21,7 +21,6 @@ import dev.pglock.store.Release;
 import dev.pglock.store.Renewal;
 import dev.pglock.store.RenewalAnswer;
 import dev.pglock.store.StoreIdentity;
-import dev.pglock.store.TickGuard;
 import dev.pglock.store.WakeUps;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -36,7 +35,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -54,7 +52,6 @@ public final class LeaseStore implements LockStore {
     private static final int RELEASES_AT_MOST = 3;
     private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
     private static final int SWEPT_AT_ONCE = 1000;
-    private static final int ASKED_AT_MOST = 3;
     private static final String UNDEFINED_TABLE = "42P01";
 
     private final ConnectionSource connections;
@@ -63,13 +60,7 @@ public final class LeaseStore implements LockStore {
     private final JdbcTimeouts timeouts;
     private final Duration retention;
 
-    /**
-     * The greatest fence that was ever granted to us. Fences of different names are comparable enough, since nearly all of
-     * them are transaction ids: see {@link LeaseSql} for what it guards.
-     */
-    private final AtomicLong ownFence = new AtomicLong();
-
-    private final TickQuestion ticks = new TickQuestion();
+    private final LeaseClaims claims;
     private final Telling telling = new Telling();
 
     private volatile @Nullable LeaseSql resolved;
@@ -96,6 +87,7 @@ public final class LeaseStore implements LockStore {
             Duration retention) {
         this.connections = connections;
         this.identity = identity;
+        this.claims = new LeaseClaims(identity);
         this.table = table;
         this.timeouts = timeouts;
         this.retention = retention;
@@ -111,154 +103,19 @@ public final class LeaseStore implements LockStore {
 
     @Override
     public ClaimAnswer claim(Claim claim) {
-        long knownBefore = ownFence.get();
+        long knownBefore = claims.ownFence();
         try {
             return connections.run(Lane.WORK, timeouts.work(), (connection, unanswered) -> {
                 LeaseSql sql = sql(connection);
                 // Adopted rather than claimed anew: what the first claim wrote beside the grant would deny the second.
-                ClaimAnswer.Granted adopted = unanswered ? adopt(connection, sql, claim, knownBefore) : null;
-                return adopted != null ? adopted : claim(connection, sql, claim);
+                ClaimAnswer.Granted adopted = unanswered ? claims.adopt(connection, sql, claim, knownBefore) : null;
+                return adopted != null ? adopted : claims.claim(connection, sql, claim);
             });
         } catch (SQLException e) {
             if (SqlStates.kindOf(e) == SqlStates.Kind.BUSY) {
                 return new ClaimAnswer.Denied(Denial.of(claim.name(), DenialReason.KEY_BUSY));
             }
             throw failure("Lock '" + claim.name() + "' could not be claimed", e);
-        }
-    }
-
-    private ClaimAnswer claim(Connection connection, LeaseSql sql, Claim claim) throws SQLException {
-        for (int asked = 1; ; asked++) {
-            TickGuard tick = ticks.guard(connection, claim.tick());
-            Verdict verdict = ask(connection, claim.tick() == null ? sql.claim : sql.claimTick, claim, tick, true);
-            if (verdict == null) {
-                verdict = ask(connection, sql.claimNew, claim, tick, false);
-            }
-            if (verdict == null) {
-                throw new SQLException("A claim must have an answer");
-            }
-            // What is left of a claim of ours whose answer never came is in the way only until we know its fence, and a
-            // race that was lost is told better by another look.
-            boolean again = verdict.ours()
-                    || verdict.is(DenialReason.UNKNOWN)
-                    || (verdict.is(DenialReason.TICK_DONE) && ticks.wasMistaken(claim.tick(), tick));
-            if (verdict.ours()) {
-                know(verdict.fence());
-            }
-            if (!again || asked == ASKED_AT_MOST) {
-                return answer(claim, verdict);
-            }
-        }
-    }
-
-    private @Nullable Verdict ask(Connection connection, String sql, Claim claim, TickGuard tick, boolean known)
-            throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(sql)) {
-            int i = 0;
-            statement.setString(++i, identity.namespace());
-            statement.setString(++i, claim.name());
-            statement.setLong(++i, claim.key());
-            statement.setObject(++i, identity.holder());
-            statement.setString(++i, identity.label());
-            if (known) {
-                statement.setLong(++i, ownFence.get());
-            }
-            statement.setDouble(++i, seconds(claim.lease()));
-            statement.setString(++i, claim.data());
-            if (known) {
-                statement.setString(++i, claim.version());
-            }
-            if (!known || claim.tick() != null) {
-                i = TickQuestion.setTick(statement, i, tick);
-            }
-            if (known && claim.tick() != null) {
-                i = TickQuestion.setBounds(statement, i, tick);
-                i = TickQuestion.setPeriod(statement, i, tick);
-            }
-            long sentAt = System.nanoTime();
-            try (ResultSet row = statement.executeQuery()) {
-                if (!row.next()) {
-                    return null;
-                }
-                ticks.learn(sentAt, row);
-                return Verdict.read(row);
-            }
-        }
-    }
-
-    /**
-     * A row of the answer to a claim.
-     *
-     * @param ours denied by a tenure that bears our own name
-     */
-    private record Verdict(
-            String answer,
-            @Nullable Long fence,
-            @Nullable Instant acquiredAt,
-            @Nullable Instant expiresAt,
-            @Nullable String holder,
-            @Nullable Duration left,
-            boolean ours) {
-
-        boolean is(DenialReason reason) {
-            return answer.equals(reason.name());
-        }
-
-        static Verdict read(ResultSet row) throws SQLException {
-            return new Verdict(
-                    row.getString("answer"),
-                    row.getObject("fence", Long.class),
-                    LeaseRows.instant(row, "acquired_at"),
-                    LeaseRows.instant(row, "expires_at"),
-                    row.getString("holder_label"),
-                    left(row.getObject("seconds_left", Double.class)),
-                    row.getBoolean("ours"));
-        }
-
-        private static @Nullable Duration left(@Nullable Double seconds) {
-            return seconds == null ? null : Duration.ofNanos((long) (Math.max(0, seconds) * 1e9));
-        }
-    }
-
-    private ClaimAnswer answer(Claim claim, Verdict verdict) {
-        if (verdict.fence() != null && verdict.acquiredAt() != null && verdict.expiresAt() != null) {
-            know(verdict.fence());
-            return new ClaimAnswer.Granted(verdict.fence(), verdict.acquiredAt(), verdict.expiresAt());
-        }
-        DenialReason reason = DenialReason.valueOf(verdict.answer());
-        boolean held = reason == DenialReason.HELD;
-        return new ClaimAnswer.Denied(new Denial(
-                claim.name(),
-                reason,
-                held ? verdict.holder() : null,
-                held || reason == DenialReason.HOLD ? verdict.fence() : null,
-                verdict.left()));
-    }
-
-    private ClaimAnswer.@Nullable Granted adopt(Connection connection, LeaseSql sql, Claim claim, long knownBefore)
-            throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(sql.adopt)) {
-            statement.setString(1, identity.namespace());
-            statement.setString(2, claim.name());
-            statement.setObject(3, identity.holder());
-            statement.setLong(4, knownBefore);
-            statement.setDouble(5, seconds(claim.lease()));
-            statement.setString(6, claim.data());
-            try (ResultSet row = statement.executeQuery()) {
-                if (!row.next()) {
-                    return null;
-                }
-                long fence = row.getLong("fence");
-                know(fence);
-                return new ClaimAnswer.Granted(
-                        fence, requiredInstant(row, "acquired_at"), requiredInstant(row, "expires_at"));
-            }
-        }
-    }
-
-    private void know(@Nullable Long fence) {
-        if (fence != null) {
-            ownFence.accumulateAndGet(fence, Math::max);
         }
     }
 
@@ -357,6 +214,7 @@ public final class LeaseStore implements LockStore {
             statement.setString(7, release.outcome().name());
             statement.setString(8, release.error());
             statement.setInt(9, WakeUps.waitKey(release.key()));
+            statement.setBoolean(10, release.isForgettable());
             try (ResultSet row = statement.executeQuery()) {
                 return row.next();
             }
@@ -602,15 +460,7 @@ public final class LeaseStore implements LockStore {
         return new LockStorageException(what + ": " + e.getMessage() + hint, e);
     }
 
-    private static double seconds(Duration duration) {
+    static double seconds(Duration duration) {
         return duration.toNanos() / 1e9;
-    }
-
-    private static Instant requiredInstant(ResultSet row, String column) throws SQLException {
-        Instant instant = LeaseRows.instant(row, column);
-        if (instant == null) {
-            throw new SQLException("Column " + column + " must not be null");
-        }
-        return instant;
     }
 }

@@ -77,7 +77,14 @@ class AdvisoryCostTests {
 
     private static Release release(String name, ClaimAnswer.Granted lock) {
         return new Release(
-                name, KeyDerivation.SHA256.key(NAMESPACE, name), lock.fence(), RunOutcome.SUCCEEDED, null, null, null);
+                name,
+                KeyDerivation.SHA256.key(NAMESPACE, name),
+                lock.fence(),
+                RunOutcome.SUCCEEDED,
+                null,
+                null,
+                null,
+                false);
     }
 
     private void assertRoundTrips(int expected, Runnable work) {

@@ -98,7 +98,7 @@ class AdvisoryLossTests {
     }
 
     private static Release release(String name, ClaimAnswer.Granted lock) {
-        return new Release(name, key(name), lock.fence(), RunOutcome.SUCCEEDED, null, null, null);
+        return new Release(name, key(name), lock.fence(), RunOutcome.SUCCEEDED, null, null, null, false);
     }
 
     private static Result renewed(AdvisoryStore store, String name, ClaimAnswer.Granted lock) {

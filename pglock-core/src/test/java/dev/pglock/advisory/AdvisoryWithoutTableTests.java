@@ -71,7 +71,8 @@ class AdvisoryWithoutTableTests {
                 RunOutcome.SUCCEEDED,
                 null,
                 minHold,
-                null));
+                null,
+                false));
     }
 
     @Test

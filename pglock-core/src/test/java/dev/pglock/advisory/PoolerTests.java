@@ -62,7 +62,14 @@ class PoolerTests {
 
     private static Release release(String name, ClaimAnswer.Granted lock) {
         return new Release(
-                name, KeyDerivation.SHA256.key(NAMESPACE, name), lock.fence(), RunOutcome.SUCCEEDED, null, null, null);
+                name,
+                KeyDerivation.SHA256.key(NAMESPACE, name),
+                lock.fence(),
+                RunOutcome.SUCCEEDED,
+                null,
+                null,
+                null,
+                false);
     }
 
     @ParameterizedTest

@@ -56,7 +56,7 @@ class TickKeysTests {
     }
 
     private static Release release(String name, ClaimAnswer.Granted lock) {
-        return new Release(name, key(name), lock.fence(), RunOutcome.SUCCEEDED, null, null, null);
+        return new Release(name, key(name), lock.fence(), RunOutcome.SUCCEEDED, null, null, null, false);
     }
 
     private static ClaimAnswer.Granted granted(AdvisoryStore store, String name, @Nullable Tick tick) {

@@ -82,11 +82,15 @@ abstract class LockRegistryContract {
     }
 
     private LockEngine engine(LockStore store, String label) {
+        return engine(store, label, new Recorder(label));
+    }
+
+    private LockEngine engine(LockStore store, String label, LockListener listener) {
         LockEngine engine = LockEngine.builder(EngineSettings.defaults(namespace, label, store.strategy())
                         .withLease(LEASE, HEARTBEAT))
                 .store(store)
                 .wakeUps(newWakeUps(label))
-                .listener(new Recorder(label))
+                .listener(listener)
                 .build();
         engines.add(engine);
         return engine;
@@ -814,23 +818,17 @@ abstract class LockRegistryContract {
 
     @Test
     void aListenerThatThrowsAnErrorKeepsNobodyFromTheLockOrFromItsInterrupt() throws Exception {
-        LockStore store = newStore(StoreIdentity.random(namespace, "D"), LEASE);
-        LockEngine d = LockEngine.builder(EngineSettings.defaults(namespace, "D", store.strategy())
-                        .withLease(LEASE, HEARTBEAT))
-                .store(store)
-                .listener(new LockListener() {
-                    @Override
-                    public void acquired(LockHandle lock) {
-                        throw new NoClassDefFoundError("a listener");
-                    }
+        LockEngine d = engine(newStore(StoreIdentity.random(namespace, "D"), LEASE), "D", new LockListener() {
+            @Override
+            public void acquired(LockHandle lock) {
+                throw new NoClassDefFoundError("a listener");
+            }
 
-                    @Override
-                    public void lost(LockHandle lock, LossReason reason) {
-                        throw new NoClassDefFoundError("a listener");
-                    }
-                })
-                .build();
-        engines.add(d);
+            @Override
+            public void lost(LockHandle lock, LossReason reason) {
+                throw new NoClassDefFoundError("a listener");
+            }
+        });
         CompletableFuture<Boolean> interrupted = new CompletableFuture<>();
         CountDownLatch told = new CountDownLatch(1);
         LockHandle lock = granted(d, LockRequest.of("n").maxHold(Duration.ofMillis(300)));
@@ -861,18 +859,12 @@ abstract class LockRegistryContract {
                 Thread.currentThread().interrupt();
             }
         };
-        LockStore store = newStore(StoreIdentity.random(namespace, "D"), LEASE);
-        LockEngine d = LockEngine.builder(EngineSettings.defaults(namespace, "D", store.strategy())
-                        .withLease(LEASE, HEARTBEAT))
-                .store(store)
-                .listener(new LockListener() {
-                    @Override
-                    public void lost(LockHandle lock, LossReason reason) {
-                        blocks.run();
-                    }
-                })
-                .build();
-        engines.add(d);
+        LockEngine d = engine(newStore(StoreIdentity.random(namespace, "D"), LEASE), "D", new LockListener() {
+            @Override
+            public void lost(LockHandle lock, LossReason reason) {
+                blocks.run();
+            }
+        });
         try {
             LockHandle held = granted(d, "held");
             LockHandle lost = granted(d, LockRequest.of("lost").maxHold(Duration.ofMillis(300)));

@@ -5,7 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.pglock.DenialReason;
+import dev.pglock.LockAttempt;
+import dev.pglock.LockHandle;
+import dev.pglock.LockRequest;
+import dev.pglock.LockStrategy;
 import dev.pglock.Tick;
+import dev.pglock.engine.EngineSettings;
+import dev.pglock.engine.LockEngine;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.LockStore.Caller;
@@ -21,6 +27,7 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -110,6 +117,53 @@ class LeaseCostTests {
             });
             assertThat(row(direct)).as("place and row lock").isEqualTo(row);
         }
+    }
+
+    /** What a crash of the server may take with it: no more than an early end of the lock. */
+    @Test
+    void aReleaseWaitsForTheDiskUnlessItCanBeForgotten() throws Exception {
+        Tick delay = new Tick.Delay(Duration.ofMillis(1));
+        LockRequest known = LockRequest.of("known");
+        try (LockEngine engine = LockEngine.builder(
+                        EngineSettings.defaults(LeaseStores.NAMESPACE, "E", LockStrategy.LEASE))
+                .store(stores.store("E"))
+                .build()) {
+            assertThat(durableReleases(engine, known, false, null))
+                    .as("durable ones")
+                    .isLessThan(15);
+            assertThat(durableReleases(engine, known, false, tick(0)))
+                    .as("durable ones")
+                    .isLessThan(15);
+            assertThat(durableReleases(engine, known, false, delay)).isGreaterThan(27);
+            assertThat(durableReleases(engine, known.minHold(Duration.ofMillis(1)), false, null))
+                    .isGreaterThan(27);
+            assertThat(durableReleases(engine, LockRequest.of("versions"), true, null))
+                    .isGreaterThan(27);
+        }
+    }
+
+    private static @Nullable LockHandle handle(LockAttempt attempt) {
+        return attempt instanceof LockAttempt.Granted granted ? granted.lock() : null;
+    }
+
+    /** Of thirty. The server itself writes what is not waited for, after a fifth of a second at the latest. */
+    private int durableReleases(LockEngine engine, LockRequest request, boolean versioned, @Nullable Tick tick)
+            throws Exception {
+        int durable = 0;
+        try (Connection direct = database.direct()) {
+            for (int i = 0; i < 30; i++) {
+                LockRequest again = versioned ? request.version("version " + i) : request;
+                Tick next = tick instanceof Tick.Calendar ? tick(i) : tick;
+                LockHandle[] lock = new LockHandle[1];
+                await().pollInterval(Duration.ofMillis(2))
+                        .until(() -> (lock[0] = handle(engine.attempt(again, next))) != null);
+                lock[0].release();
+                String written =
+                        TestDatabase.text(direct, "SELECT pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()");
+                durable += "t".equals(written) ? 1 : 0;
+            }
+        }
+        return durable;
     }
 
     /** Where the WAL ends and the next transaction id. */

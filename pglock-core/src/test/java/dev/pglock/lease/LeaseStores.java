@@ -138,7 +138,7 @@ public final class LeaseStores implements AutoCloseable {
     }
 
     static Release release(String name, ClaimAnswer.Granted granted) {
-        return new Release(name, key(name), granted.fence(), RunOutcome.SUCCEEDED, null, null, null);
+        return new Release(name, key(name), granted.fence(), RunOutcome.SUCCEEDED, null, null, null, false);
     }
 
     static Renewal renewal(String name, ClaimAnswer.Granted granted) {

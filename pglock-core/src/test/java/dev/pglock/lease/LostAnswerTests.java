@@ -85,7 +85,7 @@ class LostAnswerTests {
         wire.loseNextAnswer();
 
         assertThat(a.release(new Release(
-                        "known", LeaseStores.key("known"), lock.fence(), RunOutcome.SUCCEEDED, null, null, "1")))
+                        "known", LeaseStores.key("known"), lock.fence(), RunOutcome.SUCCEEDED, null, null, "1", false)))
                 .isTrue();
 
         assertThat(database.text("SELECT completed FROM pglock_lease")).isEqualTo("{1}");

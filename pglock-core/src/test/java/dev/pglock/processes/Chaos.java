@@ -218,16 +218,7 @@ final class Chaos {
                 threads.add(thread);
                 thread.start();
             }
-            Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-                ENDING.set(true);
-                for (Thread thread : threads) {
-                    try {
-                        thread.join(10_000);
-                    } catch (InterruptedException e) {
-                        Thread.currentThread().interrupt();
-                    }
-                }
-            }));
+            Jvm.atEnd(ENDING, threads, () -> {});
         }
 
         private void work() {

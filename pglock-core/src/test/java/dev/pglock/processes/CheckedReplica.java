@@ -58,17 +58,7 @@ final class CheckedReplica {
             threads.add(thread);
             thread.start();
         }
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            ENDING.set(true);
-            for (Thread thread : threads) {
-                try {
-                    thread.join(10_000);
-                } catch (InterruptedException e) {
-                    Thread.currentThread().interrupt();
-                }
-            }
-            replica.engine.close();
-        }));
+        Jvm.atEnd(ENDING, threads, replica.engine::close);
     }
 
     private void compete(String name) {

@@ -24,6 +24,7 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * What a replica in a JVM of its own is told.
@@ -46,6 +47,21 @@ record Jvm(String url, String username, String password, String label) {
         List<String> arguments = new ArrayList<>(List.of(url, username, password, label));
         arguments.addAll(List.of(more));
         return ChildJvm.start(program, arguments);
+    }
+
+    /** Lets threads come to an end when the process is asked to, and then the rest. */
+    static void atEnd(AtomicBoolean ending, List<Thread> threads, Runnable then) {
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            ending.set(true);
+            for (Thread thread : threads) {
+                try {
+                    thread.join(10_000);
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+            then.run();
+        }));
     }
 
     static Jvm of(String[] arguments) {

@@ -418,7 +418,7 @@ public abstract class LockStoreContract {
             @Nullable String error,
             @Nullable Duration minHold,
             @Nullable String completed) {
-        return new Release(name, key(name), granted.fence(), outcome, error, minHold, completed);
+        return new Release(name, key(name), granted.fence(), outcome, error, minHold, completed, false);
     }
 
     private static void assertLost(RenewalAnswer answer) {

@@ -88,7 +88,14 @@ public final class Race {
                 contested.leave(who);
                 assertThat(replica.store()
                                 .release(new Release(
-                                        contested.name, key, lock.fence(), RunOutcome.SUCCEEDED, null, null, null)))
+                                        contested.name,
+                                        key,
+                                        lock.fence(),
+                                        RunOutcome.SUCCEEDED,
+                                        null,
+                                        null,
+                                        null,
+                                        false)))
                         .isTrue();
             }
         } finally {

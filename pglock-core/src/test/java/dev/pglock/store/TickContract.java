@@ -298,7 +298,8 @@ public abstract class TickContract {
                         RunOutcome.SUCCEEDED,
                         null,
                         null,
-                        null)))
+                        null,
+                        false)))
                 .isTrue();
     }
 }
