@@ -230,12 +230,14 @@ class OperatingTests extends TwoReplicas {
         a.stop();
         assertThat(a.getBean(LockRegistry.class).tryAcquire(LockRequest.of("other")))
                 .isEmpty();
+        assertThat(b.getBean(LockRegistry.class).runOnce("other", () -> {})).isTrue();
         long ofA = runsOf("a");
         long ofB = runsOf("b");
         await().until(() -> runsOf("b") > ofB + 3);
         assertThat(runsOf("a")).isEqualTo(ofA);
 
         a.start();
+        assertThat(a.getBean(LockRegistry.class).runOnce("other", () -> {})).isTrue();
         b.stop();
         await().until(() -> runsOf("a") > ofA + 3);
         assertThat(heartbeats()).isEqualTo(2);
