@@ -82,7 +82,11 @@ final class Candidacy {
 
     boolean resign() {
         LeaderTerm now = term;
-        if (now == null || !now.isActive() || !now.end(LeaderTerm.End.RESIGNED)) {
+        return now != null && resign(now);
+    }
+
+    private boolean resign(LeaderTerm now) {
+        if (!now.isActive() || !now.end(LeaderTerm.End.RESIGNED)) {
             return false;
         }
         wake();
@@ -181,6 +185,9 @@ final class Candidacy {
             term = granted;
             log.info("This replica leads '{}' (fence {})", role, granted.fence());
             lock.onLost(this::wake);
+            lock.onResign(() -> {
+                boolean ignored = resign(granted);
+            });
             told.start();
             awaitEndOf(granted);
             term = null;

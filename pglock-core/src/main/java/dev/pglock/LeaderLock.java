@@ -144,6 +144,11 @@ final class LeaderLock {
         lock.onLost(action);
     }
 
+    /** Runs once, if an operator asks for the lock. */
+    void onResign(Runnable action) {
+        lock.onResign(action);
+    }
+
     /** Nobody leads by this lock any more. It ends by its expiry where the database cannot be told. */
     @Nullable
     LockStorageException giveUp() {

@@ -20,6 +20,14 @@ public interface LockHandle extends AutoCloseable {
     String name();
 
     /**
+     * What this lock has in common with others whose names were evaluated.
+     *
+     * @return as {@link LockRequest#family} set it; null: it was not set
+     */
+    @Nullable
+    String family();
+
+    /**
      * The advisory key that the name is mapped to, as {@code pg_locks} shows it: {@code classid} holds its upper 32 bits,
      * {@code objid} its lower 32 bits, {@code objsubid} is 1.
      *
@@ -55,6 +63,13 @@ public interface LockHandle extends AutoCloseable {
      * @return the server's time, for people to read; never compare it with a clock of this machine
      */
     Instant expiresAt();
+
+    /**
+     * How long its caller waited for the grant, everything included.
+     *
+     * @return zero or positive
+     */
+    Duration waited();
 
     /**
      * Whether the lock may still be trusted. Reads memory only: it never blocks and never asks the database.
@@ -104,6 +119,16 @@ public interface LockHandle extends AutoCloseable {
      * @param action must not block for long
      */
     void onLost(Runnable action);
+
+    /**
+     * Has the action run once, on a thread of the registry, when an operator asks this replica to give the lock back; at once
+     * if that has happened already. A body that runs under the handle is interrupted besides. The lock stays held until it is
+     * released. What the action throws is logged and changes nothing.
+     *
+     * @param action must not block for long
+     * @see LockRegistry#resign
+     */
+    void onResign(Runnable action);
 
     /**
      * Runs the body on the calling thread under this lock, then releases it, whatever happens. Meanwhile

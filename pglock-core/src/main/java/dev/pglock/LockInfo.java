@@ -18,6 +18,8 @@ import org.jspecify.annotations.Nullable;
  * @param data the payload of the last tenure
  * @param lastRun the last run that its holder ended himself
  * @param completed the versions that have succeeded, in their order
+ * @param paused why an operator has paused the lock; null: it is not paused. Who holds it at that moment keeps it
+ * @param waiting the labels of the replicas that wait for it, as far as they have a session that listens
  */
 public record LockInfo(
         String name,
@@ -29,4 +31,29 @@ public record LockInfo(
         @Nullable Instant expiresAt,
         @Nullable String data,
         @Nullable LastRun lastRun,
-        List<CompletedVersion> completed) {}
+        List<CompletedVersion> completed,
+        @Nullable String paused,
+        List<String> waiting) {
+
+    /**
+     * The same, with who waits.
+     *
+     * @param replicas their labels
+     * @return a copy
+     */
+    public LockInfo waiting(List<String> replicas) {
+        return new LockInfo(
+                name,
+                strategy,
+                state,
+                holder,
+                fence,
+                acquiredAt,
+                expiresAt,
+                data,
+                lastRun,
+                completed,
+                paused,
+                List.copyOf(replicas));
+    }
+}

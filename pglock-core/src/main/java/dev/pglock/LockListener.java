@@ -42,6 +42,49 @@ public interface LockListener {
     default void lost(LockHandle lock, LossReason reason) {}
 
     /**
+     * A caller's wish for a lock came to its end, however it did. Told once for each call; {@link #denied} is told for each
+     * question that the database, or this replica, answered meanwhile.
+     *
+     * @param acquisition how it ended
+     */
+    default void settled(Acquisition acquisition) {}
+
+    /**
+     * A tenure of this replica is over and so is what ran under it: told exactly once for each that was acquired, lost ones
+     * included, unless its body never ends and its handle is never closed.
+     *
+     * @param lock the tenure
+     * @param end how it ended
+     */
+    default void ended(LockHandle lock, TenureEnd end) {}
+
+    /**
+     * A renewal succeeded, but late: less than a third of the lease was left. A little later, and the lock would have been
+     * lost.
+     *
+     * @param lock the tenure
+     * @param left for how long the lock would still have been trusted
+     */
+    default void renewedLate(LockHandle lock, Duration left) {}
+
+    /**
+     * An operator has asked this replica to give a lock back. Its body is being interrupted.
+     *
+     * @param lock the tenure
+     * @param reason as the operator gave it
+     */
+    default void resigning(LockHandle lock, String reason) {}
+
+    /**
+     * A heartbeat came to its end: the renewal of everything that is held by one strategy.
+     *
+     * @param strategy the strategy
+     * @param succeeded whether the database answered
+     * @param took how long it took
+     */
+    default void heartbeat(LockStrategy strategy, boolean succeeded, Duration took) {}
+
+    /**
      * The database began to fail. Told once, not at every attempt.
      *
      * @param strategy the strategy whose store failed

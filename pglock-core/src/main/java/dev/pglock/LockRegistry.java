@@ -245,4 +245,44 @@ public interface LockRegistry {
      * @throws LockStorageException if the database failed
      */
     boolean forceRelease(String name, String reason, boolean now);
+
+    /**
+     * Pauses a lock, for operators: until {@link #resume} nobody is granted it, on whatever replica and by whatever strategy;
+     * attempts are denied with {@link DenialReason#PAUSED}. Whoever holds it at this moment keeps it until it ends. Pausing a
+     * paused lock replaces the reason. A name never seen can be paused too.
+     *
+     * @param name the lock's name
+     * @param reason written to the log and kept beside the lock; not blank
+     * @throws LockStorageException if the database failed, or has no table that could remember it
+     */
+    void pause(String name, String reason);
+
+    /**
+     * Ends a pause, for operators. Ticks that were missed meanwhile are not made up for.
+     *
+     * @param name the lock's name
+     * @param reason written to the log
+     * @return false if the lock was not paused
+     * @throws LockStorageException if the database failed
+     */
+    boolean resume(String name, String reason);
+
+    /**
+     * Asks the holder to give the lock back, for operators. It is told at its next heartbeat: a body is interrupted once,
+     * a leader steps down, {@link LockHandle#onResign} actions run. The lock stays the holder's until its body has ended, so
+     * nothing ever runs twice by this; a body that goes on keeps it.
+     *
+     * @param name the lock's name
+     * @param reason written to the log here and at the holder
+     * @return true if a holder was asked; false if nobody held the lock
+     * @throws LockStorageException if the database failed, or has no table by which an advisory lock's holder can be asked
+     */
+    boolean resign(String name, String reason);
+
+    /**
+     * How this replica's locks are, from memory: nothing is asked, nothing blocks.
+     *
+     * @return one for each strategy that this registry has
+     */
+    List<StoreStatus> status();
 }

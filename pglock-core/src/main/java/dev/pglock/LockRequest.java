@@ -35,7 +35,8 @@ public final class LockRequest {
             @Nullable Duration maxHold,
             @Nullable OnLost onLost,
             @Nullable String version,
-            @Nullable String data) {}
+            @Nullable String data,
+            @Nullable String family) {}
 
     private LockRequest(String name, Options options) {
         this.name = name;
@@ -50,7 +51,8 @@ public final class LockRequest {
      * @throws IllegalArgumentException if the name is not usable
      */
     public static LockRequest of(String name) {
-        return new LockRequest(LockNames.normalise(name), new Options(null, null, null, null, null, null, null, null));
+        return new LockRequest(
+                LockNames.normalise(name), new Options(null, null, null, null, null, null, null, null, null));
     }
 
     /**
@@ -86,7 +88,8 @@ public final class LockRequest {
                 o.maxHold,
                 o.onLost,
                 o.version,
-                o.data));
+                o.data,
+                o.family));
     }
 
     /**
@@ -106,7 +109,8 @@ public final class LockRequest {
                 o.maxHold,
                 o.onLost,
                 o.version,
-                o.data));
+                o.data,
+                o.family));
     }
 
     /**
@@ -121,7 +125,7 @@ public final class LockRequest {
         }
         Options o = options;
         return with(new Options(
-                o.strategy, o.leaseDuration, waitTimeout, o.minHold, o.maxHold, o.onLost, o.version, o.data));
+                o.strategy, o.leaseDuration, waitTimeout, o.minHold, o.maxHold, o.onLost, o.version, o.data, o.family));
     }
 
     /**
@@ -141,7 +145,8 @@ public final class LockRequest {
                 o.maxHold,
                 o.onLost,
                 o.version,
-                o.data));
+                o.data,
+                o.family));
     }
 
     /**
@@ -160,7 +165,8 @@ public final class LockRequest {
                 positive("maxHold", maxHold),
                 o.onLost,
                 o.version,
-                o.data));
+                o.data,
+                o.family));
     }
 
     /**
@@ -179,7 +185,8 @@ public final class LockRequest {
                 o.maxHold,
                 Objects.requireNonNull(onLost),
                 o.version,
-                o.data));
+                o.data,
+                o.family));
     }
 
     /**
@@ -199,7 +206,8 @@ public final class LockRequest {
                 o.maxHold,
                 o.onLost,
                 LockNames.normalise("version", version),
-                o.data));
+                o.data,
+                o.family));
     }
 
     /**
@@ -218,7 +226,24 @@ public final class LockRequest {
                 o.maxHold,
                 o.onLost,
                 o.version,
-                checkData(data)));
+                checkData(data),
+                o.family));
+    }
+
+    /**
+     * Says what this lock has in common with others whose names are computed: metrics and traces are tagged with it, and not
+     * with the name, of which there may be any number. It decides nothing.
+     *
+     * @param family for instance {@code campaign-{id}} for the name {@code campaign-4711}; not empty
+     * @return a new request
+     */
+    public LockRequest family(String family) {
+        if (family.isEmpty()) {
+            throw new IllegalArgumentException("family must not be empty");
+        }
+        Options o = options;
+        return with(new Options(
+                o.strategy, o.leaseDuration, o.waitTimeout, o.minHold, o.maxHold, o.onLost, o.version, o.data, family));
     }
 
     private LockRequest with(Options changed) {
@@ -315,6 +340,15 @@ public final class LockRequest {
      */
     public @Nullable String data() {
         return options.data;
+    }
+
+    /**
+     * What the lock has in common with others.
+     *
+     * @return null: not set
+     */
+    public @Nullable String family() {
+        return options.family;
     }
 
     @Override

@@ -153,6 +153,32 @@ final class AdvisorySql {
                            AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) AS keys
             """;
 
+    /** The same, and which of these tenures operators have asked for since their grant; where the table exists. */
+    private static final String STILL_HELD_AND_ASKED_FOR = """
+            WITH asked AS MATERIALIZED (
+              SELECT l.name, coalesce(l.resign_reason, '') AS reason
+              FROM unnest(?::text[], ?::timestamptz[]) AS m (name, acquired_at)
+                   JOIN pglock_lease l ON l.namespace = ?::text AND l.name = m.name AND l.resign_at > m.acquired_at
+            )
+            SELECT clock_timestamp() AS now, pg_is_in_recovery() AS standby,
+                   ARRAY(SELECT (l.classid::bigint << 32) | l.objid::bigint
+                         FROM pg_locks l
+                         WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.pid = pg_backend_pid()
+                           AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) AS keys,
+                   ARRAY(SELECT asked.name FROM asked ORDER BY asked.name) AS asked,
+                   ARRAY(SELECT asked.reason FROM asked ORDER BY asked.name) AS reasons
+            """;
+
+    /** Asks whoever holds the key for it. A row that does not exist is made, with a fence that nobody is granted. */
+    private static final String RESIGN = """
+            INSERT INTO pglock_lease AS l (namespace, name, fence, acquired_at, expires_at, released_at, resign_at, resign_reason)
+            SELECT ask.namespace, ask.name, pg_current_xact_id()::text::bigint, clock_timestamp(),
+                   clock_timestamp() + interval '1 microsecond', clock_timestamp(), clock_timestamp(), ask.reason
+            FROM (SELECT ?::text AS namespace, ?::text AS name, ?::text AS reason) AS ask
+            ON CONFLICT (namespace, name) DO UPDATE
+            SET resign_at = excluded.resign_at, resign_reason = excluded.resign_reason
+            """;
+
     /**
      * Gives a key back, false = it was not held, and sets how long the session may be silent from now on. Whoever waits
      * has announced it by a shared lock on the wait key, and is told; nobody else is. Whoever announces it from now on
@@ -258,11 +284,15 @@ final class AdvisorySql {
     final String claimTickWithRow;
     final String remember;
     final String rememberEnd;
+    final String stillHeldAndAskedFor;
+    final String resign;
 
     AdvisorySql(LeaseTable table) {
         claimWithRow = table.in(CLAIM_WITH_ROW);
         claimTickWithRow = table.in(CLAIM_WITH_ROW + REMEMBER_TICK);
         remember = table.in(REMEMBER);
         rememberEnd = table.in(REMEMBER_END);
+        stillHeldAndAskedFor = table.in(STILL_HELD_AND_ASKED_FOR);
+        resign = table.in(RESIGN);
     }
 }

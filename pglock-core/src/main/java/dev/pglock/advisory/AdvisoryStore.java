@@ -27,6 +27,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
@@ -47,6 +48,7 @@ public final class AdvisoryStore implements LockStore {
     private final StoreIdentity identity;
     private final KeyDerivation keys;
     private final AdvisorySettings settings;
+    private final AdvisorySql sql;
     private final RowMemory rows;
     private final KeyHolders holders;
     private final Claims claims;
@@ -78,7 +80,7 @@ public final class AdvisoryStore implements LockStore {
         this.identity = identity;
         this.keys = keys;
         this.settings = settings;
-        AdvisorySql sql = new AdvisorySql(settings.table());
+        this.sql = new AdvisorySql(settings.table());
         this.rows = new RowMemory(identity, settings.table(), sql);
         this.transactionLock = new TransactionLock(
                 reads,
@@ -193,27 +195,78 @@ public final class AdvisoryStore implements LockStore {
     private List<RenewalAnswer> renew(Connection connection, LockSession session, List<Renewal> renewals)
             throws SQLException {
         session.unlockWhatIsOver();
-        Set<Long> stillHeld;
-        Instant until;
-        try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.STILL_HELD);
-                ResultSet row = statement.executeQuery()) {
-            row.next();
-            if (row.getBoolean("standby")) {
-                throw new SQLException("The server has become a standby", "25006");
-            }
-            until = LockSession.instant(row, "now").plus(settings.lease());
-            stillHeld =
-                    new HashSet<>(Arrays.asList((Long[]) row.getArray("keys").getArray()));
-        }
+        Heard heard = hear(connection, session, renewals);
         List<RenewalAnswer> answers = new ArrayList<>(renewals.size());
         for (Renewal renewal : renewals) {
-            answers.add(renew(connection, session, stillHeld, renewal, until));
+            answers.add(renew(connection, session, heard, renewal));
         }
         return answers;
     }
 
-    private RenewalAnswer renew(
-            Connection connection, LockSession session, Set<Long> stillHeld, Renewal renewal, Instant until)
+    /**
+     * What a heartbeat hears.
+     *
+     * @param until when what is held ends
+     * @param stillHeld the keys that the session has
+     * @param askedFor what operators ask for, and why
+     */
+    private record Heard(Instant until, Set<Long> stillHeld, Map<String, String> askedFor) {}
+
+    private Heard hear(Connection connection, LockSession session, List<Renewal> renewals) throws SQLException {
+        if (!rows.isThere()) {
+            try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.STILL_HELD)) {
+                return hear(statement, false);
+            }
+        }
+        List<Held> tenures = renewals.stream()
+                .map(renewal -> session.held(keys.key(identity.namespace(), renewal.name())))
+                .filter(Objects::nonNull)
+                .toList();
+        try (PreparedStatement statement = connection.prepareStatement(sql.stillHeldAndAskedFor)) {
+            statement.setArray(
+                    1,
+                    connection.createArrayOf(
+                            "text", tenures.stream().map(Held::name).toArray()));
+            statement.setArray(
+                    2,
+                    connection.createArrayOf(
+                            "timestamptz",
+                            tenures.stream()
+                                    .map(tenure -> tenure.acquiredAt().toString())
+                                    .toArray()));
+            statement.setString(3, identity.namespace());
+            return hear(statement, true);
+        } catch (SQLException e) {
+            if (SqlStates.kindOf(e) != SqlStates.Kind.MISSING_TABLE) {
+                throw e;
+            }
+            rows.isThere(false);
+            return hear(connection, session, renewals);
+        }
+    }
+
+    private Heard hear(PreparedStatement statement, boolean withRows) throws SQLException {
+        try (ResultSet row = statement.executeQuery()) {
+            row.next();
+            if (row.getBoolean("standby")) {
+                throw new SQLException("The server has become a standby", "25006");
+            }
+            Map<String, String> askedFor = new HashMap<>();
+            if (withRows) {
+                String[] names = (String[]) row.getArray("asked").getArray();
+                String[] reasons = (String[]) row.getArray("reasons").getArray();
+                for (int i = 0; i < names.length; i++) {
+                    askedFor.put(names[i], reasons[i]);
+                }
+            }
+            return new Heard(
+                    LockSession.instant(row, "now").plus(settings.lease()),
+                    new HashSet<>(Arrays.asList((Long[]) row.getArray("keys").getArray())),
+                    askedFor);
+        }
+    }
+
+    private RenewalAnswer renew(Connection connection, LockSession session, Heard heard, Renewal renewal)
             throws SQLException {
         long key = keys.key(identity.namespace(), renewal.name());
         Held tenure = session.held(key);
@@ -221,7 +274,7 @@ public final class AdvisoryStore implements LockStore {
         if (!ours || tenure == null) {
             return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.LOST, null);
         }
-        if (!stillHeld.contains(key)) {
+        if (!heard.stillHeld().contains(key)) {
             session.forget(key);
             return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.LOST, null);
         }
@@ -229,7 +282,12 @@ public final class AdvisoryStore implements LockStore {
         if (payload != null) {
             rows.payload(connection, tenure, payload.data());
         }
-        return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.RENEWED, until);
+        return new RenewalAnswer(
+                renewal.name(),
+                renewal.fence(),
+                RenewalAnswer.Result.RENEWED,
+                heard.until(),
+                heard.askedFor().get(renewal.name()));
     }
 
     // ---- release
@@ -341,6 +399,27 @@ public final class AdvisoryStore implements LockStore {
     @Override
     public boolean forceRelease(String name, long key, boolean now) {
         return holders.forceRelease(name, key, now, holdings());
+    }
+
+    @Override
+    public boolean pause(String name, @Nullable String reason) {
+        return holders.pause(name, reason);
+    }
+
+    @Override
+    public boolean resign(String name, long key, String reason) {
+        return holders.resign(name, key, reason);
+    }
+
+    @Override
+    public Map<Integer, List<String>> waiting() {
+        return holders.waiting();
+    }
+
+    @Override
+    public int sessions() {
+        LockSession session = current;
+        return (session == null || session.hasEnded() ? 0 : 1) + work.size();
     }
 
     private Map<Long, Held> holdings() {

@@ -12,7 +12,9 @@ import dev.pglock.jdbc.SessionSettings;
 import dev.pglock.jdbc.SqlStates;
 import dev.pglock.jdbc.SqlWork;
 import dev.pglock.jdbc.Telling;
+import dev.pglock.jdbc.Waiters;
 import dev.pglock.lease.LeaseRows;
+import dev.pglock.lease.Pauses;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.store.WakeUps;
@@ -55,19 +57,20 @@ final class KeyHolders {
     private final KeyDerivation keys;
     private final AdvisorySettings settings;
     private final LeaseRows rows;
+    private final AdvisorySql sql;
     private final Telling telling = new Telling();
 
     /** How the application names of this namespace's sessions begin. */
     private final String prefix;
 
     KeyHolders(ConnectionSource reads, StoreIdentity identity, KeyDerivation keys, AdvisorySettings settings) {
+        this.sql = new AdvisorySql(settings.table());
         this.reads = reads;
         this.identity = identity;
         this.keys = keys;
         this.settings = settings;
         this.rows = new LeaseRows(settings.table());
-        this.prefix = SessionSettings.of(identity.namespace(), "", settings.timeouts())
-                .applicationName();
+        this.prefix = SessionSettings.prefix(identity.namespace());
     }
 
     /** A session that holds a key. */
@@ -189,7 +192,9 @@ final class KeyHolders {
                         row.expiresAt(),
                         row.data(),
                         row.lastRun(),
-                        row.completed());
+                        row.completed(),
+                        row.paused(),
+                        List.of());
     }
 
     private LockInfo held(String name, Holder holder, @Nullable Held own, @Nullable LockInfo row) {
@@ -208,6 +213,8 @@ final class KeyHolders {
                     null,
                     null,
                     null,
+                    List.of(),
+                    row == null ? null : row.paused(),
                     List.of());
         }
         return new LockInfo(
@@ -220,7 +227,9 @@ final class KeyHolders {
                 null,
                 row == null ? null : row.data(),
                 row == null ? null : row.lastRun(),
-                row == null ? List.of() : row.completed());
+                row == null ? List.of() : row.completed(),
+                row == null ? null : row.paused(),
+                List.of());
     }
 
     /** Whoever holds that key, or null: all sessions of the namespace. */
@@ -258,7 +267,56 @@ final class KeyHolders {
         }
     }
 
+    Map<Integer, List<String>> waiting() {
+        return run(
+                "Who waits for locks could not be looked up",
+                (connection, unanswered) -> Waiters.of(connection, identity.namespace()));
+    }
+
     // ---- operators
+
+    /** Only where there is a row can an advisory lock be paused. */
+    boolean pause(String name, @Nullable String reason) {
+        return run(
+                "Lock '" + name + "' could not be " + (reason == null ? "resumed" : "paused"),
+                (connection, unanswered) -> ifTableIsThere(
+                        "A pause",
+                        name,
+                        () -> Pauses.set(connection, settings.table(), identity.namespace(), name, reason)));
+    }
+
+    /** Whoever holds the key reads it beside its next heartbeat. */
+    boolean resign(String name, long key, String reason) {
+        return run("The holder of lock '" + name + "' could not be asked for it", (connection, unanswered) -> {
+            Holder holder = lasting(connection, key);
+            if (holder == null || !isOurs(holder)) {
+                return false;
+            }
+            return ifTableIsThere("What an operator asks", name, () -> {
+                try (PreparedStatement statement = connection.prepareStatement(sql.resign)) {
+                    statement.setString(1, identity.namespace());
+                    statement.setString(2, name);
+                    statement.setString(3, reason);
+                    return statement.executeUpdate() > 0;
+                }
+            });
+        });
+    }
+
+    private interface Writing {
+        boolean write() throws SQLException;
+    }
+
+    private boolean ifTableIsThere(String what, String name, Writing writing) throws SQLException {
+        try {
+            return writing.write();
+        } catch (SQLException e) {
+            if (SqlStates.kindOf(e) == SqlStates.Kind.MISSING_TABLE) {
+                throw RowMemory.missing(settings.table(), what, name);
+            }
+            throw e;
+        }
+    }
 
     boolean forceRelease(String name, long key, boolean now, Map<Long, Held> own) {
         return telling.tellIfPossible(form ->

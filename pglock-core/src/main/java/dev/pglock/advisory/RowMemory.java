@@ -55,10 +55,14 @@ final class RowMemory {
     /** Refuses what only a row can remember. */
     void require(Connection connection, String name, String what) throws SQLException {
         if (!isThere(connection)) {
-            throw new LockRefusedException(
-                    what + " of lock '" + name + "' is remembered in the lease table, but there is no " + table
-                            + ": create it, with dev/pglock/lease/schema.sql for instance, or do without");
+            throw missing(table, what, name);
         }
+    }
+
+    static LockRefusedException missing(LeaseTable table, String what, String name) {
+        return new LockRefusedException(
+                what + " of lock '" + name + "' is remembered in the lease table, but there is no " + table
+                        + ": create it, with dev/pglock/lease/schema.sql for instance, or do without");
     }
 
     void payload(Connection connection, Held tenure, @Nullable String data) throws SQLException {

@@ -35,13 +35,23 @@ final class Heartbeat extends Pulse {
     private final Collection<HeldLock> held;
     private final @Nullable Duration configured;
 
+    private final Listeners listeners;
+    private volatile long lastGood = System.nanoTime();
+
     private @Nullable Long lastBeat;
     private List<HeldLock> again = List.of();
     private long againAt;
     private int attempt;
 
-    Heartbeat(String name, LockStore store, Outage outage, Collection<HeldLock> held, @Nullable Duration configured) {
+    Heartbeat(
+            String name,
+            LockStore store,
+            Outage outage,
+            Collection<HeldLock> held,
+            @Nullable Duration configured,
+            Listeners listeners) {
         super(name);
+        this.listeners = listeners;
         this.store = store;
         this.outage = outage;
         this.held = held;
@@ -53,6 +63,16 @@ final class Heartbeat extends Pulse {
         long third = lease.toNanos() / 3;
         long interval = configured == null ? third : Math.min(configured.toNanos(), third);
         return Math.max(LEAST_INTERVAL, interval);
+    }
+
+    /** Something is held again: until now there was nothing to renew. */
+    void restart() {
+        lastGood = System.nanoTime();
+    }
+
+    /** How long ago the last one succeeded. */
+    Duration age() {
+        return Duration.ofNanos(Math.max(0, System.nanoTime() - lastGood));
     }
 
     @Override
@@ -90,16 +110,28 @@ final class Heartbeat extends Pulse {
      */
     private List<HeldLock> renew(List<HeldLock> locks, long interval) {
         List<HeldLock> open = new ArrayList<>();
+        long began = System.nanoTime();
+        boolean answered = true;
         for (int from = 0; from < locks.size(); from += CHUNK) {
             List<HeldLock> chunk = locks.subList(from, Math.min(locks.size(), from + CHUNK));
             try {
                 open.addAll(renewChunk(chunk, Duration.ofNanos(interval)));
             } catch (LockStorageException e) {
                 open.addAll(locks.subList(from, locks.size()));
+                answered = false;
                 break;
             }
         }
+        report(answered, began);
         return open;
+    }
+
+    private void report(boolean answered, long began) {
+        long now = System.nanoTime();
+        if (answered) {
+            lastGood = now;
+        }
+        listeners.tellLater(l -> l.heartbeat(store.strategy(), answered, Duration.ofNanos(now - began)));
     }
 
     private List<HeldLock> renewChunk(List<HeldLock> chunk, Duration budget) {
@@ -132,6 +164,9 @@ final class Heartbeat extends Pulse {
                 Instant expiresAt = answer.expiresAt();
                 if (expiresAt != null) {
                     lock.renewed(expiresAt, sentAt, lease);
+                }
+                if (answer.resign() != null) {
+                    lock.resign(answer.resign());
                 }
             }
             case LOST -> lock.lose(LossReason.TAKEN);

@@ -3,6 +3,7 @@ package dev.pglock.engine;
 import dev.pglock.LockContext;
 import dev.pglock.LockHandle;
 import dev.pglock.LockLostException;
+import dev.pglock.LockObserver;
 import dev.pglock.LockRequest;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
@@ -10,6 +11,7 @@ import dev.pglock.LockedCall;
 import dev.pglock.LossReason;
 import dev.pglock.OnLost;
 import dev.pglock.RunOutcome;
+import dev.pglock.TenureEnd;
 import dev.pglock.store.Release;
 import dev.pglock.store.Renewal;
 import java.time.Duration;
@@ -43,6 +45,9 @@ final class HeldLock implements LockHandle {
     private final List<Runnable> callbacks = new ArrayList<>();
     private boolean callbacksRun;
 
+    private final AtomicReference<@Nullable String> resignation = new AtomicReference<>();
+    private final List<Runnable> whenResigning = new ArrayList<>();
+
     HeldLock(Terms terms, Tenures tenures, LocalTable.Permit permit, Tenure granted) {
         this.terms = terms;
         this.tenures = tenures;
@@ -55,6 +60,16 @@ final class HeldLock implements LockHandle {
     @Override
     public String name() {
         return terms.name();
+    }
+
+    @Override
+    public @Nullable String family() {
+        return terms.family();
+    }
+
+    @Override
+    public Duration waited() {
+        return terms.waited();
     }
 
     @Override
@@ -138,10 +153,26 @@ final class HeldLock implements LockHandle {
     }
 
     @Override
+    public void onResign(Runnable action) {
+        Objects.requireNonNull(action, "action");
+        callbackGuard.lock();
+        try {
+            if (resignation.get() == null) {
+                whenResigning.add(action);
+                return;
+            }
+        } finally {
+            callbackGuard.unlock();
+        }
+        tenures.callBack(this, action);
+    }
+
+    @Override
     public <T extends @Nullable Object, E extends Throwable> T execute(LockedCall<T, E> body) throws E {
         begin();
         Throwable failure = null;
         LockContext.Scope scope = LockContext.enter(this);
+        LockObserver.Running observed = tenures.observe(this);
         try {
             ensureHeld();
             return body.call();
@@ -152,6 +183,7 @@ final class HeldLock implements LockHandle {
             scope.close();
             execution.end(failure);
             endAfterBody(failure);
+            end(observed, failure);
         }
     }
 
@@ -161,6 +193,7 @@ final class HeldLock implements LockHandle {
         begin();
         LaterResult<T> result;
         CompletionStage<T> stage;
+        LockObserver.Running observed = tenures.observe(this);
         try (LockContext.Scope ignored = LockContext.enter(this)) {
             ensureHeld();
             stage = Objects.requireNonNull(body.call(), "The body returned no stage");
@@ -168,17 +201,26 @@ final class HeldLock implements LockHandle {
         } catch (Throwable t) {
             execution.end(t);
             endAfterBody(t);
+            end(observed, t);
             throw t;
         }
+        tenures.guarded(observed::leaveThread);
         // Elsewhere, because whatever depends on the stage runs where it is cancelled: never among the heartbeats.
         execution.leaveThread(
                 () -> tenures.callBack(this, () -> result.cancelBody(now().loss() == null ? null : lostException())));
         stage.whenComplete((value, failure) -> {
             execution.end(failure);
-            endAfterBody(failure == null ? null : LaterResult.causeOf(failure));
+            Throwable cause = failure == null ? null : LaterResult.causeOf(failure);
+            endAfterBody(cause);
+            tenures.guarded(() -> observed.end(cause, now().loss() != null));
             result.complete(value, failure);
         });
         return result;
+    }
+
+    private void end(LockObserver.Running observed, @Nullable Throwable failure) {
+        tenures.guarded(observed::leaveThread);
+        tenures.guarded(() -> observed.end(failure, now().loss() != null));
     }
 
     private void begin() {
@@ -244,6 +286,10 @@ final class HeldLock implements LockHandle {
     /** The server accepted a renewal that was sent at that moment. */
     void renewed(Instant expiresAt, long sentAt, Duration lease) {
         long now = System.nanoTime();
+        Duration left = Duration.ofNanos(now().trustedUntil() - now);
+        if (!left.isNegative() && left.compareTo(lease().dividedBy(4)) < 0) {
+            tenures.reportLateRenewal(this, left);
+        }
         tenure.updateAndGet(t -> t.renewed(expiresAt, sentAt, lease, now));
         if (!isHeld()) {
             log.debug("The renewal of lock '{}' was answered after its trust had ended: it revives nothing", name());
@@ -269,6 +315,23 @@ final class HeldLock implements LockHandle {
         } finally {
             callbackGuard.unlock();
         }
+        actions.forEach(action -> tenures.callBack(this, action));
+    }
+
+    /** An operator asks for the lock. The first time counts. */
+    void resign(String reason) {
+        List<Runnable> actions;
+        callbackGuard.lock();
+        try {
+            if (!resignation.compareAndSet(null, reason)) {
+                return;
+            }
+            actions = List.copyOf(whenResigning);
+        } finally {
+            callbackGuard.unlock();
+        }
+        boolean interrupted = execution.interrupt();
+        tenures.reportResignation(this, reason, interrupted);
         actions.forEach(action -> tenures.callBack(this, action));
     }
 
@@ -317,6 +380,8 @@ final class HeldLock implements LockHandle {
         if (!ended.compareAndSet(false, true)) {
             return false;
         }
+        long began = System.nanoTime();
+        TenureEnd.Result result = TenureEnd.Result.ERROR;
         try {
             if (!now().isTrusted(System.nanoTime())) {
                 lose(LossReason.EXPIRED);
@@ -324,11 +389,13 @@ final class HeldLock implements LockHandle {
             Tenure before = tenure.getAndUpdate(Tenure::released);
             LossReason loss = before.loss();
             if (loss != null) {
+                result = TenureEnd.Result.LOST;
                 releaseWhatIsLeft(loss, failure);
                 return false;
             }
             tenures.forget(this);
             boolean stillOurs = tenures.release(this, released(asked, failure));
+            result = stillOurs ? TenureEnd.Result.RELEASED : TenureEnd.Result.LOST;
             if (stillOurs) {
                 tenures.reportRelease(this, asked);
             } else {
@@ -341,7 +408,16 @@ final class HeldLock implements LockHandle {
             return stillOurs;
         } finally {
             permit.giveBack();
+            tenures.reportEnd(this, ending(asked, result, began));
         }
+    }
+
+    private TenureEnd ending(RunOutcome asked, TenureEnd.Result result, long began) {
+        return new TenureEnd(
+                result == TenureEnd.Result.LOST ? RunOutcome.LOST : asked,
+                result,
+                Duration.ofNanos(began - terms.heldSince()),
+                Duration.ofNanos(System.nanoTime() - began));
     }
 
     /**
@@ -379,10 +455,14 @@ final class HeldLock implements LockHandle {
      * On what terms the lock is held.
      *
      * @param giveUpAt {@link System#nanoTime()} at which {@code maxHold} is over; null: never
+     * @param heldSince {@link System#nanoTime()} before the granting statement was sent
      * @param endCounts a delay until the next run is counted from the release
      */
     record Terms(
             String name,
+            @Nullable String family,
+            Duration waited,
+            long heldSince,
             long key,
             LockStrategy strategy,
             Duration lease,

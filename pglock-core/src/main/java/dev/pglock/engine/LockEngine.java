@@ -9,6 +9,8 @@ import dev.pglock.LockHandle;
 import dev.pglock.LockInfo;
 import dev.pglock.LockListener;
 import dev.pglock.LockNames;
+import dev.pglock.LockNotAcquiredException;
+import dev.pglock.LockObserver;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
 import dev.pglock.LockState;
@@ -17,6 +19,7 @@ import dev.pglock.LockStrategy;
 import dev.pglock.LossReason;
 import dev.pglock.OnLost;
 import dev.pglock.RunOutcome;
+import dev.pglock.StoreStatus;
 import dev.pglock.Tick;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
@@ -28,6 +31,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.EnumMap;
 import java.util.List;
@@ -59,6 +63,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private static final long TIDY_EVERY = TimeUnit.HOURS.toNanos(1);
     private static final long IDLE_POLL_MILLIS = 20;
     private static final long LAST_WAIT_MILLIS = 500;
+    private static final int GREATEST_REASON = 500;
 
     /** So many that some that never return keep the others from nothing. */
     private static final int CALLBACK_THREADS = 64;
@@ -94,6 +99,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                             settings.label(),
                             settings.heartbeatInterval(),
                             listeners,
+                            builder.observer,
                             callbacks,
                             this::tidyUpIn));
         }
@@ -126,6 +132,17 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     @Override
     public LockAttempt attempt(LockRequest request, @Nullable Tick tick) {
         Asked asked = resolve(request).at(tick);
+        Settlement settlement = new Settlement(listeners, asked.request(), asked.strategy());
+        try {
+            LockAttempt attempt = attempt(asked);
+            settlement.settled(attempt);
+            return attempt;
+        } finally {
+            settlement.tell();
+        }
+    }
+
+    private LockAttempt attempt(Asked asked) {
         if (!gate.isOpen()) {
             return denied(Denial.of(asked.name(), DenialReason.STOPPING));
         }
@@ -139,22 +156,45 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     }
 
     private LockHandle acquire(Asked asked) throws InterruptedException {
+        Settlement settlement = new Settlement(listeners, asked.request(), asked.strategy());
+        try {
+            LockHandle lock = acquire(asked, settlement);
+            settlement.acquired();
+            return lock;
+        } catch (LockNotAcquiredException e) {
+            settlement.notAcquired(e);
+            throw e;
+        } catch (InterruptedException e) {
+            settlement.interrupted();
+            throw e;
+        } finally {
+            settlement.tell();
+        }
+    }
+
+    private LockHandle acquire(Asked asked, Settlement settlement) throws InterruptedException {
         Deadline deadline = Deadline.in(asked.waitTimeout());
         if (Thread.interrupted()) {
             throw new InterruptedException();
         }
-        LocalTable.Permit permit = local.enter(asked.name(), deadline, gate::isOpen);
+        LocalTable.Permit permit = local.tryEnter(asked.name());
+        if (permit == null) {
+            settlement.waits();
+            permit = local.enter(asked.name(), deadline, gate::isOpen);
+        }
         if (permit == null) {
             throw waiting.notAcquired(local.denial(asked.name(), settings.label()), deadline);
         }
+        LocalTable.Permit mine = permit;
         boolean granted = false;
         try {
-            LockHandle lock = waiting.until(deadline, asked.name(), asked.key(), () -> claim(asked, permit));
+            LockHandle lock =
+                    waiting.until(deadline, asked.name(), asked.key(), () -> settlement.answered(claim(asked, mine)));
             granted = true;
             return lock;
         } finally {
             if (!granted) {
-                permit.giveBack();
+                mine.giveBack();
             }
         }
     }
@@ -249,7 +289,8 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                 request.maxHold() != null ? request.maxHold() : settings.maxHold(),
                 Objects.requireNonNullElse(request.onLost(), settings.onLost()),
                 null,
-                false);
+                false,
+                System.nanoTime());
     }
 
     /** A request with all that it left open filled in. */
@@ -262,25 +303,33 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             @Nullable Duration maxHold,
             OnLost onLost,
             @Nullable Tick tick,
-            boolean isForWork) {
+            boolean isForWork,
+            long since) {
 
         Asked at(@Nullable Tick itsTick) {
-            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, itsTick, isForWork);
+            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, itsTick, isForWork, since);
         }
 
         Asked forWork() {
-            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, tick, true);
+            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, tick, true, since);
         }
 
         String name() {
             return request.name();
         }
 
+        LockStrategy strategy() {
+            return home.store().strategy();
+        }
+
         HeldLock.Terms terms(long sentAt) {
             return new HeldLock.Terms(
                     name(),
+                    request.family(),
+                    Duration.ofNanos(sentAt - since),
+                    sentAt,
                     key,
-                    home.store().strategy(),
+                    strategy(),
                     lease,
                     request.minHold(),
                     maxHold == null ? null : sentAt + maxHold.toNanos(),
@@ -349,7 +398,22 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     @Override
     public Optional<LockInfo> find(String name) {
         String normal = LockNames.normalise(name);
-        return inOrder().stream().flatMap(t -> t.store().find(normal).stream()).min(HELD_FIRST);
+        Optional<LockInfo> found =
+                inOrder().stream().flatMap(t -> t.store().find(normal).stream()).min(HELD_FIRST);
+        return found.isEmpty()
+                ? found
+                : withWaiting(List.of(found.get())).stream().findFirst();
+    }
+
+    /** All stores of a registry see the same who wait. */
+    private List<LockInfo> withWaiting(Collection<LockInfo> found) {
+        Map<Integer, List<String>> waiting = inOrder().get(0).store().waiting();
+        return waiting.isEmpty()
+                ? List.copyOf(found)
+                : found.stream()
+                        .map(info -> info.waiting(waiting.getOrDefault(
+                                WakeUps.waitKey(keys.key(settings.namespace(), info.name())), List.of())))
+                        .toList();
     }
 
     @Override
@@ -360,12 +424,13 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                 byName.merge(info.name(), info, (a, b) -> HELD_FIRST.compare(a, b) <= 0 ? a : b);
             }
         }
-        return List.copyOf(byName.values());
+        return withWaiting(byName.values());
     }
 
     @Override
     public boolean forceRelease(String name, String reason, boolean now) {
         String normal = LockNames.normalise(name);
+        String why = operatorsReason(reason);
         long key = keys.key(settings.namespace(), normal);
         boolean ended = false;
         for (Tenures t : inOrder()) {
@@ -376,8 +441,60 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                 normal,
                 now ? "at once" : "others wait until the old holder's trust has ended",
                 ended ? "the holder is told at its next heartbeat" : "nobody held it",
-                reason);
+                why);
         return ended;
+    }
+
+    @Override
+    public void pause(String name, String reason) {
+        String normal = LockNames.normalise(name);
+        String why = operatorsReason(reason);
+        boolean changed = inOrder().get(0).store().pause(normal, why);
+        log.info(
+                "Lock '{}' {}: nobody is granted it until it is resumed; reason given: {}",
+                normal,
+                changed ? "was paused" : "is paused as before",
+                why);
+    }
+
+    @Override
+    public boolean resume(String name, String reason) {
+        String normal = LockNames.normalise(name);
+        String why = operatorsReason(reason);
+        boolean changed = inOrder().get(0).store().pause(normal, null);
+        log.info("Lock '{}' {}; reason given: {}", normal, changed ? "was resumed" : "was not paused", why);
+        return changed;
+    }
+
+    @Override
+    public boolean resign(String name, String reason) {
+        String normal = LockNames.normalise(name);
+        String why = operatorsReason(reason);
+        long key = keys.key(settings.namespace(), normal);
+        boolean asked = false;
+        for (Tenures t : inOrder()) {
+            asked |= t.store().resign(normal, key, why);
+        }
+        log.info(
+                "The holder of lock '{}' {}; reason given: {}",
+                normal,
+                asked ? "is asked to give it back, and told at its next heartbeat" : "is nobody, so nobody was asked",
+                why);
+        return asked;
+    }
+
+    /** One line of the log, whatever was sent. */
+    private static String operatorsReason(String reason) {
+        if (reason.isBlank()) {
+            throw new IllegalArgumentException("A reason must be given");
+        }
+        String line = reason.strip().replaceAll("\\p{Cntrl}", " ");
+        return line.length() <= GREATEST_REASON ? line : line.substring(0, GREATEST_REASON);
+    }
+
+    @Override
+    public List<StoreStatus> status() {
+        return inOrder().stream().map(Tenures::status).toList();
     }
 
     /** The registry's own strategy first. */
@@ -480,6 +597,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         private final EngineSettings settings;
         private final List<LockStore> stores = new ArrayList<>();
         private final List<LockListener> listeners = new ArrayList<>();
+        private LockObserver observer = LockObserver.NONE;
         private KeyDerivation keys = KeyDerivation.SHA256;
         private WakeUps wakeUps = WakeUps.NONE;
         private UnaryOperator<LockRequest> overrides = UnaryOperator.identity();
@@ -507,6 +625,17 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
          */
         public Builder listener(LockListener listener) {
             listeners.add(listener);
+            return this;
+        }
+
+        /**
+         * Sets what observes the bodies that run under locks.
+         *
+         * @param told by default {@link LockObserver#NONE}
+         * @return this
+         */
+        public Builder observer(LockObserver told) {
+            observer = told;
             return this;
         }
 

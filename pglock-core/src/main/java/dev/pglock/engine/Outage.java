@@ -48,6 +48,13 @@ final class Outage {
         return answer;
     }
 
+    /** For how long; null: the database works. */
+    @Nullable
+    Duration lasting() {
+        Long began = since.get();
+        return began == null ? null : Duration.ofNanos(System.nanoTime() - began);
+    }
+
     private void began(LockStorageException cause) {
         if (since.compareAndSet(null, System.nanoTime())) {
             log.warn(

@@ -1,20 +1,25 @@
 package dev.pglock.engine;
 
+import dev.pglock.LockObserver;
 import dev.pglock.LockStorageException;
 import dev.pglock.LossReason;
 import dev.pglock.RunOutcome;
+import dev.pglock.StoreStatus;
+import dev.pglock.TenureEnd;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.LockStore.Tenancy;
 import dev.pglock.store.Release;
 import dev.pglock.store.Renewal;
 import dev.pglock.store.RenewalAnswer;
 import java.time.Duration;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -30,6 +35,8 @@ final class Tenures {
     private final String label;
     private final Outage outage;
     private final Listeners listeners;
+    private final LockObserver observer;
+    private final AtomicLong lost = new AtomicLong();
     private final Executor callbacks;
     private final Consumer<Duration> tidyUpIn;
     private final Set<HeldLock> held = ConcurrentHashMap.newKeySet();
@@ -42,15 +49,17 @@ final class Tenures {
             String label,
             @Nullable Duration heartbeatInterval,
             Listeners listeners,
+            LockObserver observer,
             Executor callbacks,
             Consumer<Duration> tidyUpIn) {
         this.store = store;
         this.tidyUpIn = tidyUpIn;
         this.label = label;
         this.listeners = listeners;
+        this.observer = observer;
         this.callbacks = callbacks;
         this.outage = new Outage(store.strategy(), listeners);
-        this.heartbeat = new Heartbeat("pglock-heartbeat", store, outage, held, heartbeatInterval);
+        this.heartbeat = new Heartbeat("pglock-heartbeat", store, outage, held, heartbeatInterval, listeners);
         this.watchdog = new Watchdog("pglock-watchdog", held);
     }
 
@@ -63,6 +72,9 @@ final class Tenures {
     }
 
     void add(HeldLock lock) {
+        if (held.isEmpty()) {
+            heartbeat.restart();
+        }
         held.add(lock);
         heartbeat.wakeBy(System.nanoTime() + heartbeat.interval(lock.lease()));
         watchdog.wakeBy(lock.deadline());
@@ -138,7 +150,7 @@ final class Tenures {
             try {
                 action.run();
             } catch (RuntimeException | Error e) {
-                log.warn("A loss callback of lock '{}' failed", lock.name(), e);
+                log.warn("A callback of lock '{}' failed", lock.name(), e);
             }
         };
         try {
@@ -167,7 +179,66 @@ final class Tenures {
                     HeldLock.describe(reason),
                     next);
         }
+        long ignored = lost.incrementAndGet();
         listeners.tellLater(l -> l.lost(lock, reason));
+    }
+
+    void reportLateRenewal(HeldLock lock, Duration left) {
+        log.warn(
+                "Lock '{}' (fence {}) was renewed late: {} ms later it would have been lost. The database, the network or"
+                        + " this process is slow",
+                lock.name(),
+                lock.fence(),
+                left.toMillis());
+        listeners.tellLater(l -> l.renewedLate(lock, left));
+    }
+
+    void reportResignation(HeldLock lock, String reason, boolean interrupts) {
+        log.info(
+                "Lock '{}' (fence {}) is asked for by an operator: {}; reason given: {}",
+                lock.name(),
+                lock.fence(),
+                interrupts ? "its body is being interrupted" : "nobody is interrupted",
+                reason);
+        listeners.tellLater(l -> l.resigning(lock, reason));
+    }
+
+    void reportEnd(HeldLock lock, TenureEnd end) {
+        listeners.tell(l -> l.ended(lock, end));
+    }
+
+    LockObserver.Running observe(HeldLock lock) {
+        try {
+            return observer.begin(lock);
+        } catch (RuntimeException | Error e) {
+            log.warn("A lock observer failed: {}", observer.getClass().getName(), e);
+            return LockObserver.Running.UNOBSERVED;
+        }
+    }
+
+    /** What an observer throws changes nothing. */
+    void guarded(Runnable observation) {
+        try {
+            observation.run();
+        } catch (RuntimeException | Error e) {
+            log.warn("A lock observer failed: {}", observer.getClass().getName(), e);
+        }
+    }
+
+    /** From memory. */
+    StoreStatus status() {
+        List<HeldLock> now = held();
+        return new StoreStatus(
+                store.strategy(),
+                now.size(),
+                store.sessions(),
+                lost.get(),
+                now.isEmpty() ? null : heartbeat.age(),
+                now.stream()
+                        .map(lock -> Duration.ofNanos(heartbeat.interval(lock.lease())))
+                        .min(Comparator.naturalOrder())
+                        .orElse(null),
+                outage.lasting());
     }
 
     void reportRelease(HeldLock lock, RunOutcome outcome) {

@@ -20,9 +20,13 @@ public record SessionSettings(String applicationName, JdbcTimeouts timeouts) {
      * @param timeouts how long things may take
      */
     public SessionSettings {
-        String ascii = applicationName.replaceAll("[^\\x20-\\x7e]", "?");
+        applicationName = clean(applicationName);
+    }
+
+    private static String clean(String name) {
+        String ascii = name.replaceAll("[^\\x20-\\x7e]", "?");
         byte[] bytes = ascii.getBytes(StandardCharsets.US_ASCII);
-        applicationName = bytes.length <= GREATEST_NAME_LENGTH ? ascii : ascii.substring(0, GREATEST_NAME_LENGTH);
+        return bytes.length <= GREATEST_NAME_LENGTH ? ascii : ascii.substring(0, GREATEST_NAME_LENGTH);
     }
 
     /**
@@ -34,6 +38,16 @@ public record SessionSettings(String applicationName, JdbcTimeouts timeouts) {
      * @return the settings
      */
     public static SessionSettings of(String namespace, String instance, JdbcTimeouts timeouts) {
-        return new SessionSettings("pglock:" + namespace + ":" + instance, timeouts);
+        return new SessionSettings(prefix(namespace) + instance, timeouts);
+    }
+
+    /**
+     * How the application names of a namespace's sessions begin.
+     *
+     * @param namespace the namespace
+     * @return as the server has it
+     */
+    public static String prefix(String namespace) {
+        return clean("pglock:" + namespace + ":");
     }
 }

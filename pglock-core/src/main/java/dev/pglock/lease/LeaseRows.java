@@ -28,8 +28,8 @@ public final class LeaseRows {
               SELECT clock_timestamp() AS now
             ), looked AS (
               SELECT l.*, moment.now,
-                     CASE WHEN l.paused IS NOT NULL THEN 'PAUSED'
-                          WHEN l.holder IS NOT NULL AND l.expires_at > moment.now THEN 'HELD'
+                     CASE WHEN l.holder IS NOT NULL AND l.expires_at > moment.now THEN 'HELD'
+                          WHEN l.paused IS NOT NULL THEN 'PAUSED'
                           WHEN l.hold_until > moment.now THEN 'HOLD'
                           WHEN l.holder IS NOT NULL THEN 'EXPIRED'
                           ELSE 'FREE' END AS state
@@ -38,7 +38,7 @@ public final class LeaseRows {
             )
             SELECT name, state, CASE WHEN holder IS NOT NULL THEN holder_label END AS holder_label, fence, acquired_at,
                    CASE WHEN state = 'HOLD' THEN hold_until WHEN holder IS NOT NULL THEN expires_at END AS until,
-                   data, last_holder, last_started_at, last_finished_at, last_outcome, last_error, completed,
+                   data, paused, last_holder, last_started_at, last_finished_at, last_outcome, last_error, completed,
                    ARRAY(SELECT extract(epoch FROM (completions -> v ->> 'at')::timestamptz)::float8
                          FROM unnest(completed) WITH ORDINALITY AS c (v, i) ORDER BY i) AS completed_at,
                    ARRAY(SELECT completions -> v ->> 'by'
@@ -94,7 +94,9 @@ public final class LeaseRows {
                 instant(row, "until"),
                 row.getString("data"),
                 lastRun(row),
-                completed(row));
+                completed(row),
+                row.getString("paused"),
+                List.of());
     }
 
     private static @Nullable LastRun lastRun(ResultSet row) throws SQLException {

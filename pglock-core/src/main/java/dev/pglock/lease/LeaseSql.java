@@ -151,11 +151,12 @@ final class LeaseSql {
                   data = CASE WHEN seen.replaces THEN seen.data ELSE l.data END
               FROM seen
               WHERE seen.unlocked AND l.namespace = seen.namespace AND l.name = seen.name AND l.fence = seen.fence
-              RETURNING l.name, l.fence, l.expires_at
+              RETURNING l.name, l.fence, l.expires_at,
+                        CASE WHEN l.resign_at > l.acquired_at THEN coalesce(l.resign_reason, '') END AS resign
             )
-            SELECT name, fence, expires_at, true AS still_mine FROM renewed
+            SELECT name, fence, expires_at, resign, true AS still_mine FROM renewed
             UNION ALL
-            SELECT seen.name, seen.fence, NULL,
+            SELECT seen.name, seen.fence, NULL, NULL,
                    EXISTS (SELECT FROM pglock_lease l
                            WHERE l.namespace = seen.namespace AND l.name = seen.name AND l.fence = seen.fence
                              AND l.holder = seen.holder AND l.expires_at > clock_timestamp())
@@ -218,6 +219,17 @@ final class LeaseSql {
             """;
 
     /**
+     * Asks the present holder for the lock; no row: there is none. That it was asked after its grant is what makes it the one
+     * who is asked: nobody needs to take it back.
+     */
+    private static final String RESIGN = """
+            UPDATE pglock_lease
+            SET resign_at = clock_timestamp(), resign_reason = ?::text
+            WHERE namespace = ?::text AND name = ?::text AND holder IS NOT NULL AND expires_at > clock_timestamp()
+            RETURNING name
+            """;
+
+    /**
      * Removes rows that remember nothing. With the row its fence is forgotten, and the next one is a transaction id: only
      * rows whose fence lies below all that are still to come may go. (In a restored dump they may lie above.)
      */
@@ -244,6 +256,7 @@ final class LeaseSql {
     final String release;
     final String wasReleased;
     final String forceRelease;
+    final String resign;
     final String sweep;
 
     LeaseSql(LeaseTable table) {
@@ -256,6 +269,7 @@ final class LeaseSql {
         release = table.in(RELEASE);
         wasReleased = table.in(WAS_RELEASED);
         forceRelease = table.in(FORCE_RELEASE);
+        resign = table.in(RESIGN);
         sweep = table.in(SWEEP);
     }
 }

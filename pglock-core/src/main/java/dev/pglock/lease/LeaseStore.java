@@ -13,6 +13,7 @@ import dev.pglock.jdbc.JdbcTimeouts;
 import dev.pglock.jdbc.SqlStates;
 import dev.pglock.jdbc.SqlWork;
 import dev.pglock.jdbc.Telling;
+import dev.pglock.jdbc.Waiters;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.LockStore;
@@ -31,6 +32,7 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -147,7 +149,8 @@ public final class LeaseStore implements LockStore {
                     RenewalAnswer.Result result = expiresAt != null
                             ? RenewalAnswer.Result.RENEWED
                             : row.getBoolean("still_mine") ? RenewalAnswer.Result.SKIPPED : RenewalAnswer.Result.LOST;
-                    answers.add(new RenewalAnswer(row.getString("name"), row.getLong("fence"), result, expiresAt));
+                    answers.add(new RenewalAnswer(
+                            row.getString("name"), row.getLong("fence"), result, expiresAt, row.getString("resign")));
                 }
             }
             return answers;
@@ -356,6 +359,44 @@ public final class LeaseStore implements LockStore {
                         }
                     }
                 })));
+    }
+
+    @Override
+    public boolean pause(String name, @Nullable String reason) {
+        String what = "Lock '" + name + "' could not be " + (reason == null ? "resumed" : "paused");
+        return run(
+                what,
+                Lane.WORK,
+                timeouts.work(),
+                (connection, unanswered) ->
+                        Pauses.set(connection, sql(connection).table, identity.namespace(), name, reason));
+    }
+
+    @Override
+    public boolean resign(String name, long key, String reason) {
+        return run(
+                "The holder of lock '" + name + "' could not be asked for it",
+                Lane.WORK,
+                timeouts.work(),
+                (connection, unanswered) -> unlessTableIsMissing(false, () -> {
+                    try (PreparedStatement statement = connection.prepareStatement(sql(connection).resign)) {
+                        statement.setString(1, reason);
+                        statement.setString(2, identity.namespace());
+                        statement.setString(3, name);
+                        try (ResultSet row = statement.executeQuery()) {
+                            return row.next();
+                        }
+                    }
+                }));
+    }
+
+    @Override
+    public Map<Integer, List<String>> waiting() {
+        return run(
+                "Who waits for locks could not be looked up",
+                Lane.WORK,
+                timeouts.work(),
+                (connection, unanswered) -> Waiters.of(connection, identity.namespace()));
     }
 
     @Override

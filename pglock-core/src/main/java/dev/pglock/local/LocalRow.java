@@ -34,8 +34,20 @@ final class LocalRow {
     @Nullable
     String data;
 
+    /** Why an operator has paused it. */
+    @Nullable
+    String paused;
+
+    /** Why an operator asks the present holder for it. */
+    @Nullable
+    String resign;
+
     @Nullable
     LastRun lastRun;
+
+    /** When the last run ended, for schedules. */
+    @Nullable
+    Instant lastEnd;
 
     /** The last tick by trigger. */
     final Map<String, Instant> ticks = new HashMap<>();
@@ -53,7 +65,14 @@ final class LocalRow {
     /** What a tick is compared with. */
     @Nullable
     Instant remembered(TickGuard tick) {
-        return tick.trigger() != null ? ticks.get(tick.trigger()) : lastRun == null ? null : lastRun.finishedAt();
+        return tick.trigger() != null ? ticks.get(tick.trigger()) : lastEnd;
+    }
+
+    void forget() {
+        lastEnd = null;
+        lastRun = null;
+        ticks.clear();
+        completed.clear();
     }
 
     boolean belongsTo(UUID asker, long askedFence) {
@@ -66,13 +85,16 @@ final class LocalRow {
                 && !isOnHold(now)
                 && completed.isEmpty()
                 && data == null
+                && paused == null
                 && (lastRun == null || lastRun.finishedAt().isBefore(now.minus(retention)));
     }
 
     LockInfo info(String name, Instant now) {
         LockState state = isLive(now)
                 ? LockState.HELD
-                : isOnHold(now) ? LockState.HOLD : holder != null ? LockState.EXPIRED : LockState.FREE;
+                : paused != null
+                        ? LockState.PAUSED
+                        : isOnHold(now) ? LockState.HOLD : holder != null ? LockState.EXPIRED : LockState.FREE;
         Instant until = switch (state) {
             case HELD, EXPIRED -> expiresAt;
             case HOLD -> holdUntil;
@@ -88,6 +110,8 @@ final class LocalRow {
                 until,
                 data,
                 lastRun,
-                List.copyOf(completed.values()));
+                List.copyOf(completed.values()),
+                paused,
+                List.of());
     }
 }

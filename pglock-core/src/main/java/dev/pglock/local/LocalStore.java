@@ -52,14 +52,14 @@ public final class LocalStore implements LockStore {
         return space.<ClaimAnswer>atomically(rows -> {
             LocalRow row = rows.computeIfAbsent(key(claim.name()), key -> new LocalRow());
             long asked = System.nanoTime();
-            Instant now = space.now();
-            clock.learn(asked, now, System.nanoTime());
-            return claim(claim, TickGuard.of(claim.tick(), clock), row, now);
+            Instant tickTime = space.tickTime();
+            clock.learn(asked, tickTime, System.nanoTime());
+            return claim(claim, TickGuard.of(claim.tick(), clock), row, space.now(), tickTime);
         });
     }
 
-    private ClaimAnswer claim(Claim claim, TickGuard tick, LocalRow row, Instant now) {
-        Denial denial = denial(claim, tick, row, now);
+    private ClaimAnswer claim(Claim claim, TickGuard tick, LocalRow row, Instant now, Instant tickTime) {
+        Denial denial = denial(claim, tick, row, now, tickTime);
         if (denial != null) {
             return new ClaimAnswer.Denied(denial);
         }
@@ -70,14 +70,18 @@ public final class LocalStore implements LockStore {
         row.expiresAt = now.plus(claim.lease());
         row.holdUntil = null;
         row.data = claim.data();
+        row.resign = null;
         if (tick.trigger() != null) {
-            row.ticks.put(tick.trigger(), tick.granted(row.ticks.get(tick.trigger()), now));
+            row.ticks.put(tick.trigger(), tick.granted(row.ticks.get(tick.trigger()), tickTime));
         }
         return new ClaimAnswer.Granted(row.fence, row.acquiredAt, row.expiresAt);
     }
 
     /** A row that bears our own name is in nobody's way: the engine has decided that this process does not hold it. */
-    private @Nullable Denial denial(Claim claim, TickGuard tick, LocalRow row, Instant now) {
+    private @Nullable Denial denial(Claim claim, TickGuard tick, LocalRow row, Instant now, Instant tickTime) {
+        if (row.paused != null) {
+            return Denial.of(claim.name(), DenialReason.PAUSED);
+        }
         if (row.isLive(now) && !identity.holder().equals(row.holder)) {
             Duration left = Duration.between(now, row.expiresAt);
             return new Denial(claim.name(), DenialReason.HELD, row.holderLabel, row.fence, left);
@@ -89,7 +93,7 @@ public final class LocalStore implements LockStore {
         if (claim.version() != null && row.completed.containsKey(claim.version())) {
             return Denial.of(claim.name(), DenialReason.DONE);
         }
-        if (tick.isDone(row.remembered(tick), now)) {
+        if (tick.isDone(row.remembered(tick), tickTime)) {
             return Denial.of(claim.name(), DenialReason.TICK_DONE);
         }
         return null;
@@ -115,7 +119,8 @@ public final class LocalStore implements LockStore {
         if (payload != null) {
             row.data = payload.data();
         }
-        return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.RENEWED, row.expiresAt);
+        return new RenewalAnswer(
+                renewal.name(), renewal.fence(), RenewalAnswer.Result.RENEWED, row.expiresAt, row.resign);
     }
 
     @Override
@@ -129,6 +134,7 @@ public final class LocalStore implements LockStore {
             row.holder = null;
             row.holdUntil = release.minHold() == null ? null : row.acquiredAt.plus(release.minHold());
             row.lastRun = new LastRun(row.holderLabel, row.acquiredAt, now, release.outcome(), release.error());
+            row.lastEnd = space.tickTime();
             String completed = release.completed();
             if (completed != null) {
                 Duration took = Duration.between(row.acquiredAt, now);
@@ -169,6 +175,28 @@ public final class LocalStore implements LockStore {
         });
         space.tell(key);
         return released;
+    }
+
+    @Override
+    public boolean pause(String name, @Nullable String reason) {
+        return space.atomically(rows -> {
+            LocalRow row = rows.computeIfAbsent(key(name), key -> new LocalRow());
+            boolean changed = (row.paused == null) != (reason == null);
+            row.paused = reason;
+            return changed;
+        });
+    }
+
+    @Override
+    public boolean resign(String name, long key, String reason) {
+        return space.atomically(rows -> {
+            LocalRow row = rows.get(key(name));
+            boolean held = row != null && row.isLive(space.now());
+            if (row != null && held) {
+                row.resign = reason;
+            }
+            return held;
+        });
     }
 
     @Override

@@ -8,6 +8,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -96,6 +97,43 @@ public interface LockStore extends AutoCloseable {
      * @return true if a tenure was ended
      */
     boolean forceRelease(String name, long key, boolean now);
+
+    /**
+     * Pauses a lock: until it is resumed nobody is granted it, by whatever strategy. Whoever holds it keeps it.
+     *
+     * @param name the lock's name
+     * @param reason why; null ends the pause
+     * @return whether this changed anything but the reason
+     */
+    boolean pause(String name, @Nullable String reason);
+
+    /**
+     * Asks whoever holds a lock to give it back. The holder is told by the answer to its next renewal.
+     *
+     * @param name the lock's name
+     * @param key the name's advisory key
+     * @param reason why
+     * @return false if nobody holds it by this strategy
+     */
+    boolean resign(String name, long key, String reason);
+
+    /**
+     * Who waits on other replicas, or on this one, as far as that can be seen.
+     *
+     * @return labels by wait key, see {@link WakeUps#waitKey}
+     */
+    default Map<Integer, List<String>> waiting() {
+        return Map.of();
+    }
+
+    /**
+     * How many sessions carry locks. Reads memory only.
+     *
+     * @return 0 where no session does
+     */
+    default int sessions() {
+        return 0;
+    }
 
     /**
      * Tries to take a lock that lasts until the end of somebody else's transaction. Where it is denied, the transaction is

@@ -16,6 +16,8 @@ CREATE TABLE IF NOT EXISTS pglock_lease (
   completed         text[]      NOT NULL DEFAULT '{}', -- versions that have succeeded
   completions       jsonb       NOT NULL DEFAULT '{}', -- of these: when, by whom, and in how many seconds
   paused            text,                             -- why; null: not paused
+  resign_at         timestamptz,                      -- when the holder was asked to give the lock back
+  resign_reason     text,
   data              text,
   last_fence        bigint,                           -- the last tenure that its holder ended himself
   last_holder       text,

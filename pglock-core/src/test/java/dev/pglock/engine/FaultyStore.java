@@ -11,6 +11,7 @@ import dev.pglock.store.Renewal;
 import dev.pglock.store.RenewalAnswer;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -84,6 +85,21 @@ final class FaultyStore implements LockStore {
     @Override
     public List<LockInfo> findAll() {
         return delegate.findAll();
+    }
+
+    @Override
+    public boolean pause(String name, @Nullable String reason) {
+        return delegate.pause(name, reason);
+    }
+
+    @Override
+    public boolean resign(String name, long key, String reason) {
+        return delegate.resign(name, key, reason);
+    }
+
+    @Override
+    public Map<Integer, List<String>> waiting() {
+        return delegate.waiting();
     }
 
     @Override

@@ -64,6 +64,9 @@ abstract class LockRegistryContract {
     private final ExecutorService threads = Executors.newCachedThreadPool();
     final List<String> events = new CopyOnWriteArrayList<>();
 
+    /** What happens too often to be among the events. */
+    private final List<String> calls = new CopyOnWriteArrayList<>();
+
     FaultyStore storeA;
     LockEngine a;
     LockEngine b;
@@ -114,6 +117,34 @@ abstract class LockRegistryContract {
         public void lost(LockHandle lock, LossReason reason) {
             events.add(label + " lost " + lock.name() + " " + reason);
             throw new IllegalStateException("a listener that throws changes nothing");
+        }
+
+        @Override
+        public void denied(dev.pglock.Denial denial) {
+            calls.add(label + " denied " + denial.name());
+        }
+
+        @Override
+        public void settled(dev.pglock.Acquisition acquisition) {
+            calls.add(label + " settled " + acquisition.request().name() + " " + acquisition.outcome()
+                    + (acquisition.waited() && acquisition.outcome() != dev.pglock.Acquisition.Outcome.HELD
+                            ? " waited"
+                            : ""));
+        }
+
+        @Override
+        public void ended(LockHandle lock, dev.pglock.TenureEnd end) {
+            calls.add(label + " ended " + lock.name() + " " + end.outcome() + " " + end.release());
+        }
+
+        @Override
+        public void resigning(LockHandle lock, String reason) {
+            calls.add(label + " resigning " + lock.name() + ": " + reason);
+        }
+
+        @Override
+        public void heartbeat(dev.pglock.LockStrategy strategy, boolean succeeded, Duration took) {
+            calls.add(label + " heartbeat");
         }
 
         @Override
@@ -886,5 +917,108 @@ abstract class LockRegistryContract {
         assertThatExceptionOfType(NullPointerException.class).isThrownBy(() -> lock.onLost(null));
         assertThatExceptionOfType(IllegalArgumentException.class).isThrownBy(() -> lock.data("a\ud800b"));
         assertThat(lock.isHeld()).isTrue();
+    }
+
+    // ---- operators
+
+    @Test
+    void aPauseIsObeyedByAllReplicasUntilItIsResumed() {
+        LockHandle lock = granted(a, "n");
+        b.pause("n", "the database is being moved");
+        lock.ensureHeld();
+        lock.close();
+        assertThat(denied(a, "n")).isEqualTo(DenialReason.PAUSED);
+        assertThat(denied(b, "n")).isEqualTo(DenialReason.PAUSED);
+        LockInfo info = a.find("n").orElseThrow();
+        assertThat(info.state()).isEqualTo(LockState.PAUSED);
+        assertThat(info.paused()).isEqualTo("the database is being moved");
+        b.pause("never seen", "not yet");
+        assertThat(denied(a, "never seen")).isEqualTo(DenialReason.PAUSED);
+
+        assertThat(a.resume("n", "moved")).isTrue();
+        assertThat(a.resume("n", "moved")).isFalse();
+        assertThat(a.find("n").orElseThrow().paused()).isNull();
+        granted(b, "n").close();
+    }
+
+    @Test
+    void whoeverWaitsForAPausedLockGetsItWhenItIsResumed() throws Exception {
+        a.pause("n", "for a moment");
+        Future<LockHandle> waiting = threads.submit(() -> b.acquire(LockRequest.of("n")));
+        await().until(() -> calls.contains("B denied n"));
+        a.resume("n", "enough");
+        waiting.get(3, TimeUnit.SECONDS).close();
+    }
+
+    @Test
+    void aResignationInterruptsTheBodyAndTheLockIsGivenBackWhenThatHasEnded() throws Exception {
+        CountDownLatch running = new CountDownLatch(1);
+        AtomicBoolean interrupted = new AtomicBoolean();
+        CountDownLatch told = new CountDownLatch(1);
+        LockHandle lock = granted(a, "n");
+        lock.onResign(told::countDown);
+        Future<?> body = threads.submit(() -> lock.execute(() -> {
+            running.countDown();
+            try {
+                Thread.sleep(30_000);
+            } catch (InterruptedException e) {
+                interrupted.set(lock.isHeld());
+            }
+            return null;
+        }));
+        assertThat(running.await(2, TimeUnit.SECONDS)).isTrue();
+        assertThat(b.resign("n", "it shall run elsewhere")).isTrue();
+        body.get(3, TimeUnit.SECONDS);
+        assertThat(interrupted).as("interrupted while the lock was held").isTrue();
+        assertThat(told.await(2, TimeUnit.SECONDS)).isTrue();
+        await().untilAsserted(() -> assertThat(calls).contains("A resigning n: it shall run elsewhere"));
+        assertThat(events).doesNotContain("A lost n TAKEN");
+
+        LockHandle next = granted(b, "n");
+        assertThat(b.resign("never seen", "none")).isFalse();
+        assertThatIllegalArgumentException().isThrownBy(() -> b.resign("n", " "));
+        await().untilAsserted(() ->
+                assertThat(calls).filteredOn("B heartbeat"::equals).hasSizeGreaterThan(1));
+        assertThat(calls).as("the next holder was not asked").noneMatch(event -> event.startsWith("B resigning"));
+        next.close();
+    }
+
+    @Test
+    void eachCallAndEachTenureIsToldOnce() throws Exception {
+        LockHandle lock = granted(a, LockRequest.of("n 1").family("n {id}"));
+        assertThat(lock.family()).isEqualTo("n {id}");
+        LockAttempt denied = b.attempt(LockRequest.of("n 1"));
+        assertThat(denied).isInstanceOf(LockAttempt.Denied.class);
+        assertThatExceptionOfType(LockTimeoutException.class)
+                .isThrownBy(() -> b.acquire(LockRequest.of("n 1").waitTimeout(Duration.ofMillis(120))));
+        lock.close();
+        lock.close();
+        storeA.failClaims = true;
+        assertThatExceptionOfType(LockStorageException.class).isThrownBy(() -> a.attempt(LockRequest.of("n 2")));
+        assertThat(calls)
+                .filteredOn(event -> event.contains("settled") || event.contains("ended n"))
+                .containsExactly(
+                        "A settled n 1 ACQUIRED",
+                        "B settled n 1 HELD",
+                        "B settled n 1 TIMEOUT waited",
+                        "A ended n 1 SUCCEEDED RELEASED",
+                        "A settled n 2 ERROR");
+    }
+
+    @Test
+    void theStatusIsTakenFromMemory() {
+        assertThat(a.status()).singleElement().satisfies(status -> {
+            assertThat(status.held()).isZero();
+            assertThat(status.heartbeatAge()).isNull();
+            assertThat(status.isStale()).isFalse();
+        });
+        LockHandle lock = granted(a, "n");
+        storeA.failRenewals = true;
+        await().atMost(Duration.ofSeconds(3)).until(() -> a.status().get(0).isStale());
+        assertThat(a.status().get(0).outage()).isNotNull();
+        await().atMost(Duration.ofSeconds(3)).until(() -> a.status().get(0).lost() == 1);
+        assertThat(a.status().get(0).held()).isZero();
+        lock.close();
+        await().untilAsserted(() -> assertThat(calls).contains("A ended n LOST LOST"));
     }
 }

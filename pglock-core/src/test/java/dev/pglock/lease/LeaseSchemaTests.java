@@ -147,7 +147,7 @@ class LeaseSchemaTests {
     void everyMissingColumnIsListedWithItsRemedyAndTheRemedyWorks() {
         database.execute(LeaseSchema.ddl(TABLE));
         List<SchemaScript.Column> columns = SchemaScript.load().columns();
-        assertThat(columns).hasSize(20);
+        assertThat(columns).hasSize(22);
         for (SchemaScript.Column column : columns) {
             database.execute("ALTER TABLE pglock_lease DROP COLUMN " + column.name());
             String remedy =

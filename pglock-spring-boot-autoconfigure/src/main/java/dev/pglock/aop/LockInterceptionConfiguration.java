@@ -132,6 +132,11 @@ public final class LockInterceptionConfiguration {
     }
 
     @Bean
+    static NextTicks pgLockNextTicks(ConfigurableListableBeanFactory beans, Ticks ticks) {
+        return new NextTicks(beans, ticks);
+    }
+
+    @Bean
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     static TickingConfigurer pgLockTickingConfigurer(Ticks ticks) {
         return new TickingConfigurer(ticks);

@@ -85,7 +85,7 @@ final class LockInterceptor implements MethodInterceptor {
         if (outer != null && registry.get().owns(outer)) {
             return runUnderOuter(spec, outer, body);
         }
-        LockRequest request = spec.terms().request(name);
+        LockRequest request = spec.terms().request(name).family(spec.name().text());
         if (spec.ifHeld() == IfHeld.WAIT) {
             return runWhenGranted(spec, request, body);
         }

@@ -184,6 +184,7 @@ public final class LockVerifier {
                 refuseIfCreatedTooEarly(beanName, type, method);
                 findings.locked(spec, settings.get());
                 warnOfTwins(spec, beanName, findings.bean(spec, beanName));
+                ticks.expect(spec);
                 if (spec.async()) {
                     ticks.expectOnOtherThreads(spec);
                 }

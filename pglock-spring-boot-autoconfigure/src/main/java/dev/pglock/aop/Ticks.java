@@ -1,6 +1,7 @@
 package dev.pglock.aop;
 
 import java.util.Queue;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ConcurrentMap;
@@ -17,6 +18,23 @@ final class Ticks {
 
     private static final ThreadLocal<@Nullable Firing> CURRENT = new ThreadLocal<>();
     private final ConcurrentMap<String, Queue<Firing>> handedOver = new ConcurrentHashMap<>();
+
+    /** Which locks a task asks for, by how it describes itself. */
+    private final ConcurrentMap<String, Set<String>> locks = new ConcurrentHashMap<>();
+
+    /** Learns of a scheduled method. */
+    void expect(LockSpec spec) {
+        if (spec.name().isConstant()) {
+            spec.ticks()
+                    .forEach(description -> locks.computeIfAbsent(description, task -> ConcurrentHashMap.newKeySet())
+                            .add(spec.name().text()));
+        }
+    }
+
+    /** The names of the locks that a task asks for, as far as they are known before it runs. */
+    Set<String> locksOf(String description) {
+        return locks.getOrDefault(description, Set.of());
+    }
 
     /** Runs a scheduled task. */
     void run(Runnable task, Firing firing) {

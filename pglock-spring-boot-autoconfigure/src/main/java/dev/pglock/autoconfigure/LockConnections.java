@@ -16,6 +16,11 @@ sealed interface LockConnections {
     /** Which bean or property leads there, for people. */
     String origin();
 
+    /** Where it is, without credentials and parameters. */
+    default String database() {
+        return origin();
+    }
+
     /** Opens no connection yet. */
     ConnectionSource open(SessionSettings settings, int poolSize);
 
@@ -30,6 +35,11 @@ sealed interface LockConnections {
      * @param origin for people
      */
     record Own(Supplier<ConnectionSpec> specs, String origin) implements LockConnections {
+
+        @Override
+        public String database() {
+            return specs.get().url().replaceFirst("[?;].*", "").replaceFirst("//[^/]*@", "//");
+        }
 
         @Override
         public ConnectionSource open(SessionSettings settings, int poolSize) {

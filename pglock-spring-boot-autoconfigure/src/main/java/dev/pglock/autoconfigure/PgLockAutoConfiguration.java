@@ -1,10 +1,12 @@
 package dev.pglock.autoconfigure;
 
 import dev.pglock.LockListener;
+import dev.pglock.LockObserver;
 import dev.pglock.LockRegistry;
 import dev.pglock.annotation.PgLockDataSource;
 import dev.pglock.aop.LockedMethodSettings;
 import dev.pglock.engine.LockEngine;
+import dev.pglock.local.LocalSpace;
 import dev.pglock.store.KeyDerivation;
 import javax.sql.DataSource;
 import org.springframework.beans.factory.ObjectProvider;
@@ -16,6 +18,7 @@ import org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration;
 import org.springframework.boot.jdbc.autoconfigure.DataSourceInitializationAutoConfiguration;
 import org.springframework.boot.jdbc.autoconfigure.JdbcConnectionDetails;
 import org.springframework.boot.sql.init.dependency.DatabaseInitializationDependencyConfigurer;
+import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Import;
@@ -48,6 +51,11 @@ public final class PgLockAutoConfiguration {
         return settings.methods();
     }
 
+    @Bean
+    static ReplicaIdentity pgLockReplicaIdentity(PgLockSettings settings) {
+        return new ReplicaIdentity(settings);
+    }
+
     @Bean(destroyMethod = "close")
     @Lazy
     @ConditionalOnMissingBean(LockRegistry.class)
@@ -58,15 +66,24 @@ public final class PgLockAutoConfiguration {
             ObjectProvider<DataSource> any,
             ObjectProvider<JdbcConnectionDetails> details,
             ObjectProvider<KeyDerivation> keyDerivation,
-            ObjectProvider<LockListener> listeners) {
+            ObjectProvider<LocalSpace> space,
+            ObjectProvider<LockListener> listeners,
+            ObjectProvider<LockObserver> observer,
+            ReplicaIdentity identity) {
         ConnectionChoice connections =
                 new ConnectionChoice(settings.properties().datasource(), beans, marked, any, details);
         KeyDerivation keys = keyDerivation.getIfAvailable(settings::keys);
         LockEngine.Builder registry =
                 LockEngine.builder(settings.engine()).keys(keys).overrides(ConfiguredRequests.of(settings));
-        new Stores(settings, connections, keys).addTo(registry);
+        new Stores(settings, connections, keys, identity, space).addTo(registry);
         listeners.orderedStream().forEach(registry::listener);
+        observer.ifUnique(registry::observer);
         return registry.build();
+    }
+
+    @Bean
+    LockEvents pgLockEvents(PgLockSettings settings, ApplicationEventPublisher publisher) {
+        return new LockEvents(publisher, settings.label());
     }
 
     @Bean

@@ -29,8 +29,7 @@ public final class LeaderElections {
         Map<String, LeaderElection> byRole = new LinkedHashMap<>();
         for (LeaderElection election : all) {
             if (byRole.putIfAbsent(election.role(), election) != null) {
-                throw new IllegalStateException("There are two elections for the role '" + election.role()
-                        + "': remove 'pglock.leader." + election.role() + "' or one of the LeaderElection beans");
+                throw new DuplicateRoleException(election.role());
             }
         }
         return byRole;

@@ -153,7 +153,7 @@ class ConventionTests {
                     .isTrue();
         });
         assertThat(properties.stream().map(property -> (String) property.get("name")))
-                .allMatch(name -> name.startsWith("pglock."));
+                .allMatch(name -> name.matches("pglock\\..*|management\\.(endpoint|health)\\.pglock\\..*"));
     }
 
     @Test
@@ -186,6 +186,31 @@ class ConventionTests {
                         "Spring Boot, other than DurationStyle",
                         type -> type.getPackageName().startsWith("org.springframework.boot")
                                 && !type.isEquivalentTo(DurationStyle.class)))
+                .check(MAIN);
+    }
+
+    @Test
+    void optionalModulesAreKnownOnlyWhereTheyMayBeMissing() {
+        noClasses()
+                .that()
+                .resideOutsideOfPackages("dev.pglock.observability..", "dev.pglock.autoconfigure..")
+                .should()
+                .dependOnClassesThat()
+                .resideInAPackage("io.micrometer..")
+                .check(MAIN);
+        noClasses()
+                .that()
+                .resideOutsideOfPackages("dev.pglock.actuate..", "dev.pglock.autoconfigure..")
+                .should()
+                .dependOnClassesThat()
+                .resideInAnyPackage("org.springframework.boot.actuate..", "org.springframework.boot.health..")
+                .check(MAIN);
+        noClasses()
+                .that()
+                .resideInAnyPackage("dev.pglock.observability..", "dev.pglock.actuate..", "dev.pglock.event..")
+                .should()
+                .dependOnClassesThat()
+                .resideInAnyPackage("dev.pglock.engine..", "dev.pglock.store..", "dev.pglock.aop..")
                 .check(MAIN);
     }
 

@@ -284,8 +284,9 @@ class LeaderElectionsTests extends TwoReplicas {
         runner.withUserConfiguration(WithBean.class)
                 .withPropertyValues("pglock.strategy=local", "pglock.leader.mail.auto-start=true")
                 .run(context -> assertThat(context.getStartupFailure())
-                        .hasStackTraceContaining("two elections for the role 'mail'")
-                        .hasStackTraceContaining("pglock.leader.mail"));
+                        .satisfies(failure ->
+                                assertThat(Analyses.of(failure).getAction()).contains("pglock.leader.mail"))
+                        .hasStackTraceContaining("two elections for the role 'mail'"));
     }
 
     /** A service of several replicas that are replaced one by one: never without a leader for long, never with two. */

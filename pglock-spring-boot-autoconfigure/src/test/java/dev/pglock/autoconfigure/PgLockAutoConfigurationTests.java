@@ -22,12 +22,15 @@ import dev.pglock.local.LocalStore;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.TestDatabase;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -337,6 +340,56 @@ class PgLockAutoConfigurationTests {
                 .withPropertyValues("pglock.lease.initialize-schema=" + mode)
                 .withUserConfiguration(Locked.class)
                 .run(failsWith("pglock needs PostgreSQL, but this is H2", "pglock.strategy=local"));
+    }
+
+    /** As libraries do that log or count statements: nothing of the driver's can be seen through it. */
+    @ParameterizedTest
+    @ValueSource(strings = {"a pool inside", "the driver inside"})
+    void aDataSourceBehindAWrapperOfEverythingIsUsed(String inside) {
+        AtomicInteger statements = new AtomicInteger();
+        HikariDataSource pool = new HikariDataSource();
+        pool.setJdbcUrl(database.url());
+        pool.setUsername(database.username());
+        pool.setPassword(database.password());
+        DataSource real = inside.equals("a pool inside") ? pool : database.dataSource();
+        bare.withBean(DataSource.class, () -> spied(DataSource.class, real, statements))
+                .withUserConfiguration(Locked.class)
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    context.getBean(Job.class).run();
+                    assertThat(context.getBean(LockRegistry.class).find("job")).isPresent();
+                    assertThat(statements)
+                            .as("statements of locks went through it")
+                            .hasPositiveValue();
+                });
+        pool.close();
+    }
+
+    private static <T> T spied(Class<T> type, Object real, AtomicInteger statements) {
+        return type.cast(Proxy.newProxyInstance(
+                type.getClassLoader(), new Class<?>[] {type}, (proxy, method, arguments) -> {
+                    if (method.getName().equals("isWrapperFor")) {
+                        return false;
+                    }
+                    if (method.getName().equals("equals")) {
+                        return proxy == arguments[0];
+                    }
+                    if (method.getName().startsWith("execute")) {
+                        statements.incrementAndGet();
+                    }
+                    Object result;
+                    try {
+                        result = method.invoke(real, arguments);
+                    } catch (InvocationTargetException e) {
+                        throw e.getCause();
+                    }
+                    Class<?> returned = method.getReturnType();
+                    return result != null
+                                    && returned.isInterface()
+                                    && returned.getPackageName().equals("java.sql")
+                            ? spied(returned, result, statements)
+                            : result;
+                }));
     }
 
     @ParameterizedTest

@@ -1,0 +1,268 @@
+package dev.pglock.autoconfigure;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.awaitility.Awaitility.await;
+
+import dev.pglock.LockHandle;
+import dev.pglock.LockRegistry;
+import dev.pglock.LockRequest;
+import dev.pglock.LockState;
+import dev.pglock.LockStrategy;
+import dev.pglock.LossReason;
+import dev.pglock.RunOutcome;
+import dev.pglock.actuate.PgLockEndpoint;
+import dev.pglock.event.LockLostEvent;
+import dev.pglock.event.LockOutageBeganEvent;
+import dev.pglock.event.LockOutageEndedEvent;
+import dev.pglock.testing.TcpProxy;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.boot.actuate.endpoint.InvalidEndpointRequestException;
+import org.springframework.boot.actuate.endpoint.SecurityContext;
+import org.springframework.boot.health.contributor.Health;
+import org.springframework.boot.health.contributor.HealthIndicator;
+import org.springframework.boot.health.contributor.Status;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.event.EventListener;
+
+/** What the one on call does to two replicas, and what they tell. */
+class OperatingTests extends TwoReplicas {
+
+    private static final String EXPOSED = "management.endpoints.web.exposure.include=pglock";
+    private static final String JOB = "TickingJob.tick";
+
+    private static PgLockEndpoint endpoint(ConfigurableApplicationContext replica) {
+        return replica.getBean(PgLockEndpoint.class);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"lease", "advisory"})
+    void aPauseStopsTheTicksOfBothReplicasAtOnceAndAResumeLetsThemGoOn(String strategy) {
+        ConfigurableApplicationContext a = start("a", Ticking.class, EXPOSED, "pglock.strategy=lease");
+        start("b", Ticking.class, EXPOSED, "pglock.strategy=" + strategy);
+        await().until(() -> runs("tick") > 3);
+
+        assertThat(endpoint(a).act(SecurityContext.NONE, "pause", "moving house", JOB))
+                .isEqualTo(new PgLockEndpoint.Done(JOB, "pause", true));
+        // The run under way ends; it is 30 ms long, and a tick comes every 50 ms.
+        await().until(() -> endpoint(a).lock(JOB).state() == LockState.PAUSED);
+        long before = runs("tick");
+        await().pollDelay(Duration.ofMillis(500)).until(() -> true);
+        assertThat(runs("tick")).isLessThanOrEqualTo(before + 1);
+        assertThat(endpoint(a).lock(JOB).paused()).isEqualTo("moving house");
+
+        endpoint(a).act(SecurityContext.NONE, "resume", "moved", JOB);
+        await().until(() -> runs("tick") > before + 3);
+        assertThat(overlaps("tick")).isZero();
+    }
+
+    @Test
+    void theEndpointTellsOfEachLockWhoHoldsItAndWhatItIsDue() {
+        ConfigurableApplicationContext a = start("a", Ticking.class, EXPOSED);
+        await().until(() -> runs("tick") > 1);
+        LockHandle lock = a.getBean(LockRegistry.class)
+                .tryAcquire(LockRequest.of("a/b").data("half"))
+                .orElseThrow();
+
+        PgLockEndpoint.Lock held = endpoint(a).lock("a", "b");
+        assertThat(held.name()).isEqualTo("a/b");
+        assertThat(held.strategy()).isEqualTo(LockStrategy.LEASE);
+        assertThat(held.state()).isEqualTo(LockState.HELD);
+        assertThat(held.holder()).isEqualTo("a");
+        assertThat(held.fence()).isEqualTo(lock.fence());
+        assertThat(held.since()).isEqualTo(lock.acquiredAt());
+        assertThat(held.until()).isAfterOrEqualTo(lock.expiresAt());
+        assertThat(held.data()).isEqualTo("half");
+        assertThat(endpoint(a).lock("never seen")).isNull();
+
+        await().untilAsserted(() -> {
+            PgLockEndpoint.Lock job = endpoint(a).locks().locks().stream()
+                    .filter(one -> one.name().equals(JOB))
+                    .findFirst()
+                    .orElseThrow();
+            assertThat(job.nextDue()).isNotNull().isBefore(Instant.now().plusSeconds(1));
+            assertThat(job.lastRun()).isNotNull();
+            assertThat(job.lastRun().outcome()).isEqualTo(RunOutcome.SUCCEEDED);
+            assertThat(job.lastRun().holder()).isEqualTo("a");
+            assertThat(job.lastRun().took()).isBetween(Duration.ofMillis(20), Duration.ofSeconds(5));
+        });
+        lock.close();
+    }
+
+    @Test
+    void theEndpointTellsWhoWaits() throws Exception {
+        ConfigurableApplicationContext a = start("a", Application.class, EXPOSED);
+        ConfigurableApplicationContext b = start("b", Application.class);
+        LockHandle lock =
+                a.getBean(LockRegistry.class).tryAcquire(LockRequest.of("turn")).orElseThrow();
+        ExecutorService threads = Executors.newSingleThreadExecutor();
+        try {
+            Future<LockHandle> waits =
+                    threads.submit(() -> b.getBean(LockRegistry.class).acquire(LockRequest.of("turn")));
+            await().untilAsserted(
+                            () -> assertThat(endpoint(a).lock("turn").waiting()).containsExactly("b"));
+            lock.close();
+            waits.get(3, TimeUnit.SECONDS).close();
+        } finally {
+            threads.shutdownNow();
+        }
+    }
+
+    @Test
+    void aForcedReleaseMovesTheJobAndTheOldHolderIsTold() throws Exception {
+        ConfigurableApplicationContext a = start("a", Listening.class, EXPOSED);
+        ConfigurableApplicationContext b = start("b", Listening.class, EXPOSED);
+        CountDownLatch interrupted = new CountDownLatch(1);
+        ExecutorService threads = Executors.newSingleThreadExecutor();
+        try {
+            LockHandle lock = a.getBean(LockRegistry.class)
+                    .tryAcquire(LockRequest.of("job"))
+                    .orElseThrow();
+            Future<?> body = threads.submit(() -> lock.execute(() -> {
+                try {
+                    Thread.sleep(30_000);
+                } catch (InterruptedException e) {
+                    interrupted.countDown();
+                }
+                return null;
+            }));
+            await().until(() -> !body.isDone());
+
+            assertThat(endpoint(b).forceRelease(SecurityContext.NONE, "hangs, ticket 4711", null, "job"))
+                    .isEqualTo(new PgLockEndpoint.Done("job", "force-release", true));
+            assertThat(interrupted.await(3, TimeUnit.SECONDS)).isTrue();
+            body.get(3, TimeUnit.SECONDS);
+            assertThat(lock.isHeld()).isFalse();
+            LockHandle next =
+                    b.getBean(LockRegistry.class).acquire(LockRequest.of("job").waitTimeout(Duration.ofSeconds(5)));
+            assertThat(next.fence()).isGreaterThan(lock.fence());
+            next.close();
+            await().untilAsserted(() -> assertThat(a.getBean(Listening.class).events)
+                    .containsExactly(
+                            new LockLostEvent("job", LockStrategy.LEASE, lock.fence(), LossReason.TAKEN, "a")));
+            assertThat(b.getBean(Listening.class).events).isEmpty();
+        } finally {
+            threads.shutdownNow();
+        }
+    }
+
+    @Test
+    void whatCannotBeDoneAsItWasAskedForIsABadRequestThatSaysHow() {
+        ConfigurableApplicationContext a = start("a", Application.class, EXPOSED, "pglock.strategy=advisory");
+        LockHandle lock =
+                a.getBean(LockRegistry.class).tryAcquire(LockRequest.of("job")).orElseThrow();
+        PgLockEndpoint endpoint = endpoint(a);
+        assertThatExceptionOfType(InvalidEndpointRequestException.class)
+                .isThrownBy(() -> endpoint.forceRelease(SecurityContext.NONE, "why not", null, "job"))
+                .withMessageContaining("at once (now)");
+        assertThatExceptionOfType(InvalidEndpointRequestException.class)
+                .isThrownBy(() -> endpoint.act(SecurityContext.NONE, "stop", "why not", "job"))
+                .withMessageContaining("'stop'");
+        assertThatExceptionOfType(InvalidEndpointRequestException.class)
+                .isThrownBy(() -> endpoint.act(SecurityContext.NONE, "pause", " ", "job"));
+        // There is no table: nothing could remember it.
+        assertThatExceptionOfType(InvalidEndpointRequestException.class)
+                .isThrownBy(() -> endpoint.act(SecurityContext.NONE, "pause", "why not", "job"))
+                .withMessageContaining("there is no");
+        lock.close();
+    }
+
+    @Test
+    void anOutageIsToldByEventsAndByAHealthThatIsNeverDown() throws Exception {
+        try (TcpProxy proxy = TcpProxy.to(database.server())) {
+            ConfigurableApplicationContext a = start("a", database.url(proxy), Listening.class);
+            HealthIndicator health = a.getBean("pglockHealthIndicator", HealthIndicator.class);
+            assertThat(health.health().getStatus()).isEqualTo(Status.UP);
+            assertThat(a.getBeanFactory().containsSingleton("pgLockRegistry"))
+                    .as("health takes no lock, and asks for no registry")
+                    .isFalse();
+            LockHandle lock = a.getBean(LockRegistry.class)
+                    .tryAcquire(LockRequest.of("job"))
+                    .orElseThrow();
+            Health up = health.health();
+            assertThat(up.getStatus()).isEqualTo(Status.UP);
+            assertThat(up.getDetails())
+                    .containsEntry("strategy", "lease")
+                    .containsEntry("namespace", "orders")
+                    .containsEntry("replica", "a")
+                    .containsKeys("database", "lease", "advisory");
+            assertThat(up.getDetails().toString()).doesNotContain("password").doesNotContain("?");
+
+            proxy.refuse();
+            await().until(() -> health.health().getStatus().equals(Status.UNKNOWN));
+            await().atMost(Duration.ofSeconds(5)).until(() -> !lock.isHeld());
+            proxy.resume();
+            await().atMost(Duration.ofSeconds(10)).ignoreExceptions().until(() -> {
+                a.getBean(LockRegistry.class)
+                        .tryAcquire(LockRequest.of("other"))
+                        .orElseThrow()
+                        .close();
+                return true;
+            });
+            await().untilAsserted(() -> assertThat(a.getBean(Listening.class).events)
+                    .extracting(Object::getClass)
+                    .satisfies(classes -> assertThat(List.<Object>copyOf(classes))
+                            .containsOnlyOnce(LockOutageBeganEvent.class, LockOutageEndedEvent.class)
+                            .containsOnlyOnce(LockLostEvent.class)));
+            assertThat(health.health().getStatus()).isEqualTo(Status.UP);
+        }
+    }
+
+    /** What the test framework does with cached contexts that it does not use at the moment. */
+    @Test
+    void aPausedContextLeavesItsTicksToOthersAndTakesPartAgainWithTheSameHeartbeat() {
+        ConfigurableApplicationContext a = start("a", Ticking.class);
+        ConfigurableApplicationContext b = start("b", Ticking.class);
+        await().until(() -> runsOf("a") > 0 && runsOf("b") > 0);
+        await().until(() -> heartbeats() == 2);
+
+        a.stop();
+        assertThat(a.getBean(LockRegistry.class).tryAcquire(LockRequest.of("other")))
+                .isEmpty();
+        assertThat(b.getBean(LockRegistry.class).runOnce("other", () -> {})).isTrue();
+        long ofA = runsOf("a");
+        long ofB = runsOf("b");
+        await().until(() -> runsOf("b") > ofB + 3);
+        assertThat(runsOf("a")).isEqualTo(ofA);
+
+        a.start();
+        assertThat(a.getBean(LockRegistry.class).runOnce("other", () -> {})).isTrue();
+        b.stop();
+        await().until(() -> runsOf("a") > ofA + 3);
+        assertThat(heartbeats()).isEqualTo(2);
+        assertThat(overlaps("tick")).isZero();
+    }
+
+    private long runsOf(String replica) {
+        return database.number("SELECT count(*) FROM runs WHERE job = 'tick' AND replica = ?", replica);
+    }
+
+    private static long heartbeats() {
+        return Thread.getAllStackTraces().keySet().stream()
+                .filter(thread -> thread.getName().equals("pglock-heartbeat"))
+                .count();
+    }
+
+    @org.springframework.context.annotation.Configuration(proxyBeanMethods = false)
+    @org.springframework.boot.autoconfigure.EnableAutoConfiguration
+    static class Listening {
+
+        final List<Object> events = new CopyOnWriteArrayList<>();
+
+        @EventListener({LockLostEvent.class, LockOutageBeganEvent.class, LockOutageEndedEvent.class})
+        void on(Object event) {
+            events.add(event);
+        }
+    }
+}
