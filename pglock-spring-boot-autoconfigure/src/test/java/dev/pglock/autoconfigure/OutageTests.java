@@ -12,6 +12,7 @@ import java.time.Duration;
 import java.util.Objects;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.test.system.CapturedOutput;
@@ -20,6 +21,7 @@ import org.springframework.context.ConfigurableApplicationContext;
 
 /** Replicas whose database cannot be reached for a while. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("long")
 class OutageTests extends TwoReplicas {
 
     private static final Duration LEASE = Duration.ofSeconds(2);
