@@ -34,10 +34,14 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 
 /** What metrics and traces tell. */
+@ExtendWith(OutputCaptureExtension.class)
 class ObservabilityTests extends TwoReplicas {
 
     private static final Pattern ROW =
@@ -63,7 +67,7 @@ class ObservabilityTests extends TwoReplicas {
     }
 
     @Test
-    void everyMeterIsDescribedWithItsTags() throws Exception {
+    void everyMeterIsDescribedWithItsTagsAndRegisteredOnce(CapturedOutput output) throws Exception {
         ConfigurableApplicationContext a = start("a", Work.class);
         MeterRegistry meters = a.getBean(MeterRegistry.class);
         Jobs jobs = a.getBean(Jobs.class);
@@ -108,6 +112,7 @@ class ObservabilityTests extends TwoReplicas {
                 .isEqualTo(1);
         assertThat(meters.get("pglock.hold.active").longTaskTimers())
                 .allSatisfy(timer -> assertThat(timer.activeTasks()).isZero());
+        assertThat(output).doesNotContain("already registered");
     }
 
     @Test
