@@ -175,7 +175,8 @@ public final class AdvisoryStore implements LockStore {
         Duration half = settings.lease().dividedBy(2);
         try {
             return session.ask(
-                    half.compareTo(budget) > 0 ? half : budget, connection -> renew(connection, session, renewals));
+                    half.compareTo(budget) > 0 ? half : budget,
+                    turn -> session.persist(connection -> renew(connection, session, renewals)));
         } catch (SQLException e) {
             if (session.hasEnded()) {
                 return allEnded(renewals);
@@ -310,7 +311,7 @@ public final class AdvisoryStore implements LockStore {
             return false;
         }
         try {
-            return session.ask(settings.timeouts().work(), connection -> release(connection, session, release));
+            return session.ask(settings.timeouts().work(), turn -> release(session, release));
         } catch (SQLException e) {
             if (session.hasEnded()) {
                 return false;
@@ -319,7 +320,7 @@ public final class AdvisoryStore implements LockStore {
         }
     }
 
-    private boolean release(Connection connection, LockSession session, Release release) throws SQLException {
+    private boolean release(LockSession session, Release release) throws SQLException {
         session.touch();
         Held tenure = session.held(release.key());
         if (tenure == null || tenure.fence() != release.fence()) {
@@ -333,6 +334,10 @@ public final class AdvisoryStore implements LockStore {
             boolean ignored = session.unlock(release.key());
             return false;
         }
+        return session.persist(connection -> end(connection, session, tenure, release));
+    }
+
+    private boolean end(Connection connection, LockSession session, Held tenure, Release release) throws SQLException {
         boolean memorable = release.minHold() != null || release.completed() != null || tenure.endCounts();
         if (memorable && remember(connection, tenure, release)) {
             session.dropTick(tenure);

@@ -56,7 +56,9 @@ final class Claims {
      */
     ClaimAnswer on(LockSession session, Claim claim, IntSupplier elsewhere) throws SQLException {
         session.touch();
-        return session.ask(settings.timeouts().work(), connection -> claim(connection, session, claim, elsewhere));
+        return session.ask(
+                settings.timeouts().work(),
+                turn -> session.persist(connection -> claim(connection, session, claim, elsewhere)));
     }
 
     /** The server's lock table is shared by everybody: all that takes room in it counts. */

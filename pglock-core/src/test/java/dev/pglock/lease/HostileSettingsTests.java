@@ -127,7 +127,8 @@ class HostileSettingsTests {
         for (int i = 0; i < 10; i++) {
             a.release(LeaseStores.release("name", granted(a, "name")));
         }
-        breakSession(connections, "DEALLOCATE ALL");
+        // Inside a block, where the driver does not see it
+        breakSession(connections, "DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$");
 
         a.release(LeaseStores.release("name", granted(a, "name")));
     }
