@@ -105,7 +105,8 @@ class OutageTests extends TwoReplicas {
             locks.tryAcquire(advisory).orElseThrow().close();
 
             proxy.stall();
-            // On connections that it still has, and when it must open others; twice, because the first may be told otherwise.
+            // On connections that it still has, and when it must open others; twice, because the first may be told
+            // otherwise.
             for (LockRequest request : List.of(
                     LockRequest.of("free"), advisory, LockRequest.of("free"), advisory, LockRequest.of("free"))) {
                 long asked = System.nanoTime();
@@ -123,6 +124,10 @@ class OutageTests extends TwoReplicas {
                                     .contains("awaitBeat")));
 
             long closing = System.nanoTime();
+            held.close();
+            assertThat(Duration.ofNanos(System.nanoTime() - closing))
+                    .as("its release")
+                    .isLessThan(LEASE);
             a.close();
             assertThat(Duration.ofNanos(System.nanoTime() - closing)).isLessThan(Duration.ofSeconds(5));
         }

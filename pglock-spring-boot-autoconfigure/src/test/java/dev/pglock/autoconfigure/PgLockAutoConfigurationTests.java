@@ -32,7 +32,6 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
-import org.springframework.beans.factory.FactoryBean;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -41,6 +40,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.aop.support.AopUtils;
+import org.springframework.beans.factory.FactoryBean;
 import org.springframework.boot.LazyInitializationBeanFactoryPostProcessor;
 import org.springframework.boot.actuate.autoconfigure.beans.BeansEndpointAutoConfiguration;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -186,12 +186,16 @@ class PgLockAutoConfigurationTests {
     @Test
     void aFactoryThatDoesNotSayWhatItMakesIsNotMadeForPostProcessors(CapturedOutput output) {
         Untold.made.clear();
-        onPostgres().withUserConfiguration(Untold.class, Locked.class, Scheduling.class).run(context -> {
-            assertThat(context).hasNotFailed();
-            assertThat(AopUtils.isAopProxy(context.getBean(Job.class))).isTrue();
-            assertThat(Untold.made).isNotEmpty().noneMatch(trace -> trace.contains("registerBeanPostProcessors"));
-            assertThat(output).doesNotContain("not eligible");
-        });
+        onPostgres()
+                .withUserConfiguration(Untold.class, Locked.class, Scheduling.class)
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThat(AopUtils.isAopProxy(context.getBean(Job.class))).isTrue();
+                    assertThat(Untold.made)
+                            .isNotEmpty()
+                            .noneMatch(trace -> trace.contains("registerBeanPostProcessors"));
+                    assertThat(output).doesNotContain("not eligible");
+                });
     }
 
     @Test
