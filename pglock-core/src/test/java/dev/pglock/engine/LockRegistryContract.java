@@ -26,6 +26,7 @@ import dev.pglock.RunOutcome;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.store.WakeUps;
+import dev.pglock.testing.CapturedLog;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -787,6 +788,22 @@ abstract class LockRegistryContract {
         }
         await().atMost(Duration.ofSeconds(5))
                 .until(() -> b.tryAcquire(LockRequest.of("deaf")).isPresent());
+    }
+
+    @Test
+    void closingWithManyLocksInUseSaysSoOnce() {
+        for (int i = 0; i < 200; i++) {
+            granted(a, "used-" + i);
+        }
+        try (CapturedLog log = CapturedLog.of("dev.pglock")) {
+            a.close();
+            assertThat(log.messages())
+                    .filteredOn(line -> line.startsWith("WARN Lock"))
+                    .singleElement()
+                    .asString()
+                    .startsWith("WARN Locks are still in use while 'A' closes: ")
+                    .contains("'used-", "(fence ", " and 195 more. They are kept");
+        }
     }
 
     @Test

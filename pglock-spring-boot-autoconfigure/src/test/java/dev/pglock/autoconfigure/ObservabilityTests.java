@@ -1,9 +1,11 @@
 package dev.pglock.autoconfigure;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
 import dev.pglock.LockHandle;
+import dev.pglock.LockNotAcquiredException;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
 import dev.pglock.annotation.RunOnce;
@@ -30,6 +32,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.StreamSupport;
@@ -39,6 +42,7 @@ import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
+import org.springframework.scheduling.annotation.Scheduled;
 
 /** What metrics and traces tell. */
 @ExtendWith(OutputCaptureExtension.class)
@@ -129,6 +133,50 @@ class ObservabilityTests extends TwoReplicas {
                 .timer();
         assertThat(held.count()).isEqualTo(1);
         assertThat(a.getBean(Spans.class).ended).isEmpty();
+    }
+
+    @Test
+    void aDirectCallOfAScheduledMethodThatRunsElsewhereTellsItsCallerAndIsCounted() {
+        ConfigurableApplicationContext a = start("a", Seldom.class);
+        ConfigurableApplicationContext b = start("b", Seldom.class);
+        LockHandle running = a.getBean(LockRegistry.class)
+                .tryAcquire(LockRequest.of("Yearly.report"))
+                .orElseThrow();
+
+        assertThatExceptionOfType(LockNotAcquiredException.class)
+                .isThrownBy(() -> b.getBean(Yearly.class).report())
+                .withMessageContaining("'a'");
+
+        running.close();
+        assertThat(b.getBean(Yearly.class).reports()).isZero();
+        assertThat(b.getBean(MeterRegistry.class)
+                        .get("pglock.acquire")
+                        .tags("lock", "Yearly.report", "strategy", "lease", "outcome", "held")
+                        .timer()
+                        .count())
+                .isEqualTo(1);
+    }
+
+    static class Seldom extends Application {
+
+        @Bean
+        Yearly yearly() {
+            return new Yearly();
+        }
+    }
+
+    static class Yearly {
+
+        private final AtomicInteger reports = new AtomicInteger();
+
+        int reports() {
+            return reports.get();
+        }
+
+        @Scheduled(cron = "0 0 0 1 1 *")
+        void report() {
+            int ignored = reports.incrementAndGet();
+        }
     }
 
     @Test

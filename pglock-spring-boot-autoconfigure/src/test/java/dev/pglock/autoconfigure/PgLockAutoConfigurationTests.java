@@ -29,9 +29,12 @@ import java.nio.file.Path;
 import java.sql.Connection;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -40,6 +43,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.aop.support.AopUtils;
+import org.springframework.beans.factory.FactoryBean;
 import org.springframework.boot.LazyInitializationBeanFactoryPostProcessor;
 import org.springframework.boot.actuate.autoconfigure.beans.BeansEndpointAutoConfiguration;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -155,6 +159,44 @@ class PgLockAutoConfigurationTests {
                 .run(context -> {
                     assertThat(context).hasNotFailed();
                     assertThat(AopUtils.isAopProxy(context.getBean(Job.class))).isTrue();
+                    assertThat(output).doesNotContain("not eligible");
+                });
+    }
+
+    /** To look for a bean by its type while post-processors are being made is to make all such factories. */
+    @Configuration(proxyBeanMethods = false)
+    static class Untold {
+
+        static final List<String> made = new CopyOnWriteArrayList<>();
+
+        @Bean
+        FactoryBean<?> untold() {
+            made.add(Arrays.toString(new Throwable().getStackTrace()));
+            return new FactoryBean<Object>() {
+                @Override
+                public Object getObject() {
+                    return "product";
+                }
+
+                @Override
+                public @Nullable Class<?> getObjectType() {
+                    return null;
+                }
+            };
+        }
+    }
+
+    @Test
+    void aFactoryThatDoesNotSayWhatItMakesIsNotMadeForPostProcessors(CapturedOutput output) {
+        Untold.made.clear();
+        onPostgres()
+                .withUserConfiguration(Untold.class, Locked.class, Scheduling.class)
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThat(AopUtils.isAopProxy(context.getBean(Job.class))).isTrue();
+                    assertThat(Untold.made)
+                            .isNotEmpty()
+                            .noneMatch(trace -> trace.contains("registerBeanPostProcessors"));
                     assertThat(output).doesNotContain("not eligible");
                 });
     }
