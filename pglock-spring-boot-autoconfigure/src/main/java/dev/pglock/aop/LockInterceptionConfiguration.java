@@ -6,6 +6,7 @@ import java.util.function.IntSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.config.AopConfigUtils;
+import org.springframework.aop.framework.AopInfrastructureBean;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.BeanFactoryAware;
 import org.springframework.beans.factory.ObjectProvider;
@@ -29,7 +30,8 @@ import org.springframework.util.function.SingletonSupplier;
 /**
  * The beans of interception. All are infrastructure and ask for nothing but the container before they are used: an
  * advisor that needed other beans would keep those from being proxied. What they need of each other they ask for by name,
- * because to look for a type is to make every factory bean of the application that does not say what it makes.
+ * because to look for a type is to make every factory bean of the application that does not say what it makes; and they are
+ * marked as no beans to be proxied, because for those all advisors of the application would be made first.
  *
  * <p>Expects one bean of type {@link LockedMethodSettings} and one of type {@link LockRegistry}.
  */
@@ -51,7 +53,7 @@ public final class LockInterceptionConfiguration {
     LockInterceptionConfiguration() {}
 
     /** A parameter of such a type would be looked for among all beans first. */
-    static final class Container implements BeanFactoryAware, EnvironmentAware {
+    static final class Container implements BeanFactoryAware, EnvironmentAware, AopInfrastructureBean {
 
         private @Nullable ConfigurableListableBeanFactory beans;
         private @Nullable Environment environment;

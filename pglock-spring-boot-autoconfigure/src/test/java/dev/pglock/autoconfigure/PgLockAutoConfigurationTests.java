@@ -71,6 +71,7 @@ import org.springframework.jdbc.datasource.embedded.EmbeddedDatabaseBuilder;
 import org.springframework.jdbc.datasource.embedded.EmbeddedDatabaseType;
 import org.springframework.scheduling.annotation.EnableScheduling;
 import org.springframework.transaction.PlatformTransactionManager;
+import org.springframework.transaction.annotation.EnableTransactionManagement;
 
 /** Given these beans and properties, this is in the context, and that is not. */
 @ExtendWith(OutputCaptureExtension.class)
@@ -170,7 +171,8 @@ class PgLockAutoConfigurationTests {
         static final List<String> made = new CopyOnWriteArrayList<>();
 
         @Bean
-        FactoryBean<?> untold() {
+        @SuppressWarnings("rawtypes")
+        static FactoryBean untold() {
             made.add(Arrays.toString(new Throwable().getStackTrace()));
             return new FactoryBean<Object>() {
                 @Override
@@ -186,11 +188,15 @@ class PgLockAutoConfigurationTests {
         }
     }
 
+    /** Nor are the advisors of others, which look for beans by their types themselves. */
     @Test
     void aFactoryThatDoesNotSayWhatItMakesIsNotMadeForPostProcessors(CapturedOutput output) {
         Untold.made.clear();
-        onPostgres()
-                .withUserConfiguration(Untold.class, Locked.class, Scheduling.class)
+        new ApplicationContextRunner()
+                .withConfiguration(
+                        AutoConfigurations.of(PgLockAutoConfiguration.class, PgLockInterceptionAutoConfiguration.class))
+                .withPropertyValues("pglock.strategy=local", "spring.application.name=test")
+                .withUserConfiguration(Untold.class, Locked.class, Scheduling.class, Transactions.class)
                 .run(context -> {
                     assertThat(context).hasNotFailed();
                     assertThat(AopUtils.isAopProxy(context.getBean(Job.class))).isTrue();
@@ -200,6 +206,10 @@ class PgLockAutoConfigurationTests {
                     assertThat(output).doesNotContain("not eligible");
                 });
     }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableTransactionManagement
+    static class Transactions {}
 
     @Test
     void anExhaustedPoolOfTheApplicationStopsNoLock() {
