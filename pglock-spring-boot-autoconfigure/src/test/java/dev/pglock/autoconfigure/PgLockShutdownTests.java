@@ -22,6 +22,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -39,6 +40,7 @@ import org.springframework.context.annotation.Configuration;
 
 /** What is left behind in the database and in the JVM when an application ends. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("long")
 class PgLockShutdownTests {
 
     private static final String SESSIONS =
