@@ -11,6 +11,9 @@ import org.openjdk.jmh.runner.options.VerboseMode;
 /** What the interceptor adds to a call, measured by JMH. */
 final class Interceptor {
 
+    /** A few microseconds are only seen when the compiler has finished, and a rare pause counts for little. */
+    private static final int TIMES_A_ROUND = 4;
+
     private final Settings settings;
 
     Interceptor(Settings settings) {
@@ -18,11 +21,11 @@ final class Interceptor {
     }
 
     void print() throws RunnerException {
+        TimeValue iteration = TimeValue.milliseconds(settings.length().toMillis() * TIMES_A_ROUND);
         Collection<RunResult> results = new Runner(new OptionsBuilder()
                         .include(InterceptorBenchmark.class.getSimpleName())
-                        .measurementTime(
-                                TimeValue.milliseconds(settings.length().toMillis()))
-                        .warmupTime(TimeValue.milliseconds(settings.length().toMillis()))
+                        .measurementTime(iteration)
+                        .warmupTime(iteration)
                         .verbosity(VerboseMode.SILENT)
                         .build())
                 .run();

@@ -28,8 +28,8 @@ import org.springframework.context.annotation.Configuration;
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
 @Fork(1)
-@Warmup(iterations = 3, time = 1)
-@Measurement(iterations = 5, time = 1)
+@Warmup(iterations = 5)
+@Measurement(iterations = 8)
 public class InterceptorBenchmark {
 
     private final Jobs plain = new Jobs();

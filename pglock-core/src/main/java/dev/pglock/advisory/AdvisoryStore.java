@@ -16,20 +16,13 @@ import dev.pglock.store.Renewal;
 import dev.pglock.store.RenewalAnswer;
 import dev.pglock.store.StoreIdentity;
 import java.sql.Connection;
-import java.sql.PreparedStatement;
-import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.time.Instant;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
@@ -46,17 +39,13 @@ public final class AdvisoryStore implements LockStore {
 
     private final LockSessions sessions;
     private final ConnectionSource reads;
-    private final StoreIdentity identity;
-    private final KeyDerivation keys;
     private final AdvisorySettings settings;
-    private final AdvisorySql sql;
     private final RowMemory rows;
     private final KeyHolders holders;
     private final Claims claims;
+    private final Renewals heartbeats;
     private final WorkSessions work;
-
     private final TransactionLock transactionLock;
-
     private final ReentrantLock opening = new ReentrantLock();
 
     /** Changed and read by whoever opens. */
@@ -82,10 +71,8 @@ public final class AdvisoryStore implements LockStore {
             AdvisorySettings settings) {
         this.sessions = sessions;
         this.reads = reads;
-        this.identity = identity;
-        this.keys = keys;
         this.settings = settings;
-        this.sql = new AdvisorySql(settings.table());
+        AdvisorySql sql = new AdvisorySql(settings.table());
         this.rows = new RowMemory(identity, settings.table(), sql);
         this.transactionLock = new TransactionLock(
                 reads,
@@ -94,6 +81,7 @@ public final class AdvisoryStore implements LockStore {
                 settings.timeouts().work());
         this.holders = new KeyHolders(reads, identity, keys, settings);
         this.claims = new Claims(identity, keys, settings, sql, rows, holders);
+        this.heartbeats = new Renewals(identity, keys, settings, sql, rows);
         this.work = new WorkSessions(sessions, claims, holders, identity, keys, settings, this::keysOnTheLockSession);
     }
 
@@ -184,9 +172,7 @@ public final class AdvisoryStore implements LockStore {
             return allEnded(renewals);
         }
         try {
-            return session.ask(
-                    longer(silence(), budget),
-                    turn -> session.persist(connection -> renew(connection, session, renewals)));
+            return session.ask(longer(silence(), budget), turn -> heartbeats.on(session, renewals));
         } catch (SQLException e) {
             if (session.hasEnded()) {
                 return allEnded(renewals);
@@ -213,104 +199,6 @@ public final class AdvisoryStore implements LockStore {
 
     static RenewalAnswer ended(Renewal renewal) {
         return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.SESSION_ENDED, null);
-    }
-
-    private List<RenewalAnswer> renew(Connection connection, LockSession session, List<Renewal> renewals)
-            throws SQLException {
-        session.unlockWhatIsOver();
-        Heard heard = hear(connection, session, renewals);
-        List<RenewalAnswer> answers = new ArrayList<>(renewals.size());
-        for (Renewal renewal : renewals) {
-            answers.add(renew(connection, session, heard, renewal));
-        }
-        return answers;
-    }
-
-    /**
-     * What a heartbeat hears.
-     *
-     * @param until when what is held ends
-     * @param stillHeld the keys that the session has
-     * @param askedFor what operators ask for, and why
-     */
-    private record Heard(Instant until, Set<Long> stillHeld, Map<String, String> askedFor) {}
-
-    private Heard hear(Connection connection, LockSession session, List<Renewal> renewals) throws SQLException {
-        if (!rows.isThere()) {
-            try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.STILL_HELD)) {
-                return hear(statement, false);
-            }
-        }
-        List<Held> tenures = renewals.stream()
-                .map(renewal -> session.held(keys.key(identity.namespace(), renewal.name())))
-                .filter(Objects::nonNull)
-                .toList();
-        try (PreparedStatement statement = connection.prepareStatement(sql.stillHeldAndAskedFor)) {
-            statement.setArray(
-                    1,
-                    connection.createArrayOf(
-                            "text", tenures.stream().map(Held::name).toArray()));
-            statement.setArray(
-                    2,
-                    connection.createArrayOf(
-                            "timestamptz",
-                            tenures.stream()
-                                    .map(tenure -> tenure.acquiredAt().toString())
-                                    .toArray()));
-            statement.setString(3, identity.namespace());
-            return hear(statement, true);
-        } catch (SQLException e) {
-            if (SqlStates.kindOf(e) != SqlStates.Kind.MISSING_TABLE) {
-                throw e;
-            }
-            rows.isThere(false);
-            return hear(connection, session, renewals);
-        }
-    }
-
-    private Heard hear(PreparedStatement statement, boolean withRows) throws SQLException {
-        try (ResultSet row = statement.executeQuery()) {
-            row.next();
-            if (row.getBoolean("standby")) {
-                throw new SQLException("The server has become a standby", "25006");
-            }
-            Map<String, String> askedFor = new HashMap<>();
-            if (withRows) {
-                String[] names = (String[]) row.getArray("asked").getArray();
-                String[] reasons = (String[]) row.getArray("reasons").getArray();
-                for (int i = 0; i < names.length; i++) {
-                    askedFor.put(names[i], reasons[i]);
-                }
-            }
-            return new Heard(
-                    LockSession.instant(row, "now").plus(settings.lease()),
-                    new HashSet<>(Arrays.asList((Long[]) row.getArray("keys").getArray())),
-                    askedFor);
-        }
-    }
-
-    private RenewalAnswer renew(Connection connection, LockSession session, Heard heard, Renewal renewal)
-            throws SQLException {
-        long key = keys.key(identity.namespace(), renewal.name());
-        Held tenure = session.held(key);
-        boolean ours = tenure != null && tenure.fence() == renewal.fence() && !tenure.isKept();
-        if (!ours || tenure == null) {
-            return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.LOST, null);
-        }
-        if (!heard.stillHeld().contains(key)) {
-            session.forget(key);
-            return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.LOST, null);
-        }
-        Renewal.Payload payload = renewal.payload();
-        if (payload != null) {
-            rows.payload(connection, tenure, payload.data());
-        }
-        return new RenewalAnswer(
-                renewal.name(),
-                renewal.fence(),
-                RenewalAnswer.Result.RENEWED,
-                heard.until(),
-                heard.askedFor().get(renewal.name()));
     }
 
     // ---- release

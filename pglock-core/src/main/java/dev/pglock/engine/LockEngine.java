@@ -13,11 +13,9 @@ import dev.pglock.LockNotAcquiredException;
 import dev.pglock.LockObserver;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
-import dev.pglock.LockState;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
 import dev.pglock.LossReason;
-import dev.pglock.OnLost;
 import dev.pglock.RunOutcome;
 import dev.pglock.StoreStatus;
 import dev.pglock.Tick;
@@ -31,14 +29,8 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Collection;
-import java.util.Comparator;
-import java.util.EnumMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
-import java.util.TreeMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -64,20 +56,16 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private static final long TIDY_EVERY = TimeUnit.HOURS.toNanos(1);
     private static final long IDLE_POLL_MILLIS = 20;
     private static final long LAST_WAIT_MILLIS = 500;
-    private static final int GREATEST_REASON = 500;
     private static final int NAMED_AT_MOST = 5;
 
     /** So many that some that never return keep the others from nothing. */
     private static final int CALLBACK_THREADS = 64;
 
-    /** A name that one strategy holds may have a free row in the other. */
-    private static final Comparator<LockInfo> HELD_FIRST = Comparator.comparing(info -> info.state() != LockState.HELD);
-
     private final EngineSettings settings;
-    private final KeyDerivation keys;
-    private final UnaryOperator<LockRequest> overrides;
     private final Listeners listeners;
-    private final Map<LockStrategy, Tenures> tenures = new EnumMap<>(LockStrategy.class);
+    private final Homes homes;
+    private final Requests requests;
+    private final Operators operators;
     private final LocalTable local = new LocalTable();
     private final Gate gate = new Gate();
     private final Waiting waiting;
@@ -87,27 +75,24 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
 
     private LockEngine(Builder builder) {
         this.settings = builder.settings;
-        this.keys = builder.keys;
-        this.overrides = builder.overrides;
         this.listeners = new Listeners(builder.listeners);
         this.wakeUps = builder.wakeUps;
         this.waiting = new Waiting(gate, wakeUps);
         this.callbacks = Threads.pool("pglock-callback", CALLBACK_THREADS);
-        for (LockStore store : builder.stores) {
-            tenures.put(
-                    store.strategy(),
-                    new Tenures(
-                            store,
-                            settings.label(),
-                            settings.heartbeatInterval(),
-                            listeners,
-                            builder.observer,
-                            callbacks,
-                            this::tidyUpIn));
-        }
-        if (!tenures.containsKey(settings.strategy())) {
-            throw new IllegalArgumentException("There is no store for the strategy " + settings.strategy());
-        }
+        this.homes = new Homes(
+                settings.strategy(),
+                builder.stores.stream()
+                        .map(store -> new Tenures(
+                                store,
+                                settings.label(),
+                                settings.heartbeatInterval(),
+                                listeners,
+                                builder.observer,
+                                callbacks,
+                                this::tidyUpIn))
+                        .toList());
+        this.requests = new Requests(settings, builder.keys, builder.overrides, homes);
+        this.operators = new Operators(homes, requests);
         this.tidier = new Pulse("pglock-tidy-up") {
             @Override
             Long beat(long now) {
@@ -133,7 +118,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
 
     @Override
     public LockAttempt attempt(LockRequest request, @Nullable Tick tick) {
-        Asked asked = resolve(request).at(tick);
+        Asked asked = requests.resolve(request).at(tick);
         Settlement settlement = new Settlement(listeners, asked.request(), asked.strategy());
         try {
             LockAttempt attempt = attempt(asked);
@@ -154,7 +139,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
 
     @Override
     public LockHandle acquire(LockRequest request) throws InterruptedException {
-        return acquire(resolve(request));
+        return acquire(requests.resolve(request));
     }
 
     private LockHandle acquire(Asked asked) throws InterruptedException {
@@ -267,80 +252,6 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         return new LockAttempt.Denied(denial);
     }
 
-    private Asked resolve(LockRequest asked) {
-        LockRequest request = overrides.apply(asked);
-        LockStrategy strategy = Objects.requireNonNullElse(request.strategy(), settings.strategy());
-        Tenures home = tenures.get(strategy);
-        if (home == null) {
-            throw new IllegalArgumentException("Lock '" + request.name() + "' asks for the strategy " + strategy
-                    + ", but this registry has only " + tenures.keySet());
-        }
-        if (strategy == LockStrategy.ADVISORY && request.leaseDuration() != null) {
-            throw new IllegalArgumentException(
-                    "Lock '" + request.name() + "' is an advisory lock and has a lease duration of "
-                            + "its own, but all advisory locks of a replica live on one session: set pglock.lease-duration for "
-                            + "all of them, or use the lease for this one");
-        }
-        Duration lease = Objects.requireNonNullElse(request.leaseDuration(), settings.leaseDuration());
-        return new Asked(
-                request,
-                keys.key(settings.namespace(), request.name()),
-                home,
-                EngineSettings.checkLease(lease),
-                Objects.requireNonNullElse(request.waitTimeout(), settings.waitTimeout()),
-                request.maxHold() != null ? request.maxHold() : settings.maxHold(),
-                Objects.requireNonNullElse(request.onLost(), settings.onLost()),
-                null,
-                false,
-                System.nanoTime());
-    }
-
-    /** A request with all that it left open filled in. */
-    private record Asked(
-            LockRequest request,
-            long key,
-            Tenures home,
-            Duration lease,
-            Duration waitTimeout,
-            @Nullable Duration maxHold,
-            OnLost onLost,
-            @Nullable Tick tick,
-            boolean isForWork,
-            long since) {
-
-        Asked at(@Nullable Tick itsTick) {
-            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, itsTick, isForWork, since);
-        }
-
-        Asked forWork() {
-            return new Asked(request, key, home, lease, waitTimeout, maxHold, onLost, tick, true, since);
-        }
-
-        String name() {
-            return request.name();
-        }
-
-        LockStrategy strategy() {
-            return home.store().strategy();
-        }
-
-        HeldLock.Terms terms(long sentAt) {
-            return new HeldLock.Terms(
-                    name(),
-                    request.family(),
-                    Duration.ofNanos(sentAt - since),
-                    sentAt,
-                    key,
-                    strategy(),
-                    lease,
-                    request.minHold(),
-                    maxHold == null ? null : sentAt + maxHold.toNanos(),
-                    onLost,
-                    request.version(),
-                    tick instanceof Tick.Delay);
-        }
-    }
-
     // ---- with the caller's connections, or ours
 
     @Override
@@ -349,16 +260,14 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         if (!gate.isOpen()) {
             return false;
         }
-        Tenures home = Objects.requireNonNull(tenures.get(settings.strategy()));
-        return home.outage()
-                .observe(() ->
-                        home.store().tryInTransaction(transaction, normal, keys.key(settings.namespace(), normal)));
+        Tenures home = homes.own();
+        return home.outage().observe(() -> home.store().tryInTransaction(transaction, normal, requests.key(normal)));
     }
 
     @Override
     public <T extends @Nullable Object> T onConnection(LockRequest request, ConnectionWork<T> work)
             throws InterruptedException, SQLException {
-        Asked asked = resolve(request).forWork();
+        Asked asked = requests.resolve(request).forWork();
         LockStore store = asked.home().store();
         LockHandle lock = acquire(asked);
         LockStore.Tenancy held = new LockStore.Tenancy(lock.name(), lock.key(), lock.fence());
@@ -375,7 +284,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
      * @return the fence; it takes no connection until it is asked
      */
     public CommitFence commitFence() {
-        Tenures leases = tenures.get(LockStrategy.LEASE);
+        Tenures leases = homes.find(LockStrategy.LEASE);
         return new LeaseFence(this, leases == null ? null : leases.store());
     }
 
@@ -389,121 +298,47 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
      * @throws LockStorageException if the database failed
      */
     public boolean remembers(LockRequest request) {
-        return resolve(request).home().store().remembers();
+        return requests.resolve(request).home().store().remembers();
     }
 
     @Override
     public boolean owns(LockHandle lock) {
-        return lock instanceof HeldLock held && held.isIn(tenures.values());
+        return lock instanceof HeldLock held && held.isIn(homes.all());
     }
 
     @Override
     public Optional<LockInfo> find(String name) {
-        String normal = LockNames.normalise(name);
-        Optional<LockInfo> found =
-                inOrder().stream().flatMap(t -> t.store().find(normal).stream()).min(HELD_FIRST);
-        return found.isEmpty()
-                ? found
-                : withWaiting(List.of(found.get())).stream().findFirst();
-    }
-
-    /** All stores of a registry see the same who wait. */
-    private List<LockInfo> withWaiting(Collection<LockInfo> found) {
-        Map<Integer, List<String>> waiting = inOrder().get(0).store().waiting();
-        return waiting.isEmpty()
-                ? List.copyOf(found)
-                : found.stream()
-                        .map(info -> info.waiting(waiting.getOrDefault(
-                                WakeUps.waitKey(keys.key(settings.namespace(), info.name())), List.of())))
-                        .toList();
+        return operators.find(name);
     }
 
     @Override
     public List<LockInfo> findAll() {
-        Map<String, LockInfo> byName = new TreeMap<>();
-        for (Tenures t : inOrder()) {
-            for (LockInfo info : t.store().findAll()) {
-                byName.merge(info.name(), info, (a, b) -> HELD_FIRST.compare(a, b) <= 0 ? a : b);
-            }
-        }
-        return withWaiting(byName.values());
+        return operators.findAll();
     }
 
     @Override
     public boolean forceRelease(String name, String reason, boolean now) {
-        String normal = LockNames.normalise(name);
-        String why = operatorsReason(reason);
-        long key = keys.key(settings.namespace(), normal);
-        boolean ended = false;
-        for (Tenures t : inOrder()) {
-            ended |= t.outage().observe(() -> t.store().forceRelease(normal, key, now));
-        }
-        log.warn(
-                "Lock '{}' was released by force, {}: {}; reason given: {}",
-                normal,
-                now ? "at once" : "others wait until the old holder's trust has ended",
-                ended ? "the holder is told at its next heartbeat" : "nobody held it",
-                why);
-        return ended;
+        return operators.forceRelease(name, reason, now);
     }
 
     @Override
     public void pause(String name, String reason) {
-        String normal = LockNames.normalise(name);
-        String why = operatorsReason(reason);
-        boolean changed = inOrder().get(0).store().pause(normal, why);
-        log.info(
-                "Lock '{}' {}: nobody is granted it until it is resumed; reason given: {}",
-                normal,
-                changed ? "was paused" : "is paused as before",
-                why);
+        operators.pause(name, reason);
     }
 
     @Override
     public boolean resume(String name, String reason) {
-        String normal = LockNames.normalise(name);
-        String why = operatorsReason(reason);
-        boolean changed = inOrder().get(0).store().pause(normal, null);
-        log.info("Lock '{}' {}; reason given: {}", normal, changed ? "was resumed" : "was not paused", why);
-        return changed;
+        return operators.resume(name, reason);
     }
 
     @Override
     public boolean resign(String name, String reason) {
-        String normal = LockNames.normalise(name);
-        String why = operatorsReason(reason);
-        long key = keys.key(settings.namespace(), normal);
-        boolean asked = false;
-        for (Tenures t : inOrder()) {
-            asked |= t.store().resign(normal, key, why);
-        }
-        log.info(
-                "The holder of lock '{}' {}; reason given: {}",
-                normal,
-                asked ? "is asked to give it back, and told at its next heartbeat" : "is nobody, so nobody was asked",
-                why);
-        return asked;
-    }
-
-    /** One line of the log, whatever was sent. */
-    private static String operatorsReason(String reason) {
-        if (reason.isBlank()) {
-            throw new IllegalArgumentException("A reason must be given");
-        }
-        String line = reason.strip().replaceAll("\\p{Cntrl}", " ");
-        return line.length() <= GREATEST_REASON ? line : line.substring(0, GREATEST_REASON);
+        return operators.resign(name, reason);
     }
 
     @Override
     public List<StoreStatus> status() {
-        return inOrder().stream().map(Tenures::status).toList();
-    }
-
-    /** The registry's own strategy first. */
-    private List<Tenures> inOrder() {
-        List<Tenures> all = new ArrayList<>(tenures.values());
-        all.sort(Comparator.comparing(t -> t.store().strategy() != settings.strategy()));
-        return all;
+        return homes.all().stream().map(Tenures::status).toList();
     }
 
     private void tidyUpIn(Duration delay) {
@@ -511,7 +346,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     }
 
     private void tidyUp() {
-        for (Tenures t : tenures.values()) {
+        for (Tenures t : homes.all()) {
             try {
                 t.store().tidyUp();
                 t.planTidyUp();
@@ -550,7 +385,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
 
     /** Interrupts the bodies that still run. Their locks stay theirs until they have ended. */
     public void interruptBodies() {
-        tenures.values().forEach(t -> t.held().forEach(HeldLock::interruptBody));
+        homes.all().forEach(t -> t.held().forEach(HeldLock::interruptBody));
     }
 
     /**
@@ -576,14 +411,14 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             stop(Duration.ofMillis(LAST_WAIT_MILLIS));
         }
         List<HeldLock> kept =
-                tenures.values().stream().flatMap(t -> t.held().stream()).toList();
+                homes.all().stream().flatMap(t -> t.held().stream()).toList();
         if (!kept.isEmpty()) {
             warnOf(kept);
         }
         kept.forEach(lock -> lock.lose(LossReason.CLOSED));
         wakeUps.close();
         tidier.stop(LAST_WAIT_MILLIS);
-        tenures.values().forEach(Tenures::close);
+        homes.all().forEach(Tenures::close);
         callbacks.shutdown();
         listeners.close(LAST_WAIT_MILLIS);
     }
