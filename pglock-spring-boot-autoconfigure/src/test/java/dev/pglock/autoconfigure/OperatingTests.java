@@ -220,41 +220,6 @@ class OperatingTests extends TwoReplicas {
         }
     }
 
-    /** What the test framework does with cached contexts that it does not use at the moment. */
-    @Test
-    void aPausedContextLeavesItsTicksToOthersAndTakesPartAgainWithTheSameHeartbeat() {
-        ConfigurableApplicationContext a = start("a", Ticking.class);
-        ConfigurableApplicationContext b = start("b", Ticking.class);
-        await().until(() -> runsOf("a") > 0 && runsOf("b") > 0);
-        await().until(() -> heartbeats() == 2);
-
-        a.stop();
-        assertThat(a.getBean(LockRegistry.class).tryAcquire(LockRequest.of("other")))
-                .isEmpty();
-        assertThat(b.getBean(LockRegistry.class).runOnce("other", () -> {})).isTrue();
-        long ofA = runsOf("a");
-        long ofB = runsOf("b");
-        await().until(() -> runsOf("b") > ofB + 3);
-        assertThat(runsOf("a")).isEqualTo(ofA);
-
-        a.start();
-        assertThat(a.getBean(LockRegistry.class).runOnce("other", () -> {})).isTrue();
-        b.stop();
-        await().until(() -> runsOf("a") > ofA + 3);
-        assertThat(heartbeats()).isEqualTo(2);
-        assertThat(overlaps("tick")).isZero();
-    }
-
-    private long runsOf(String replica) {
-        return database.number("SELECT count(*) FROM runs WHERE job = 'tick' AND replica = ?", replica);
-    }
-
-    private static long heartbeats() {
-        return Thread.getAllStackTraces().keySet().stream()
-                .filter(thread -> thread.getName().equals("pglock-heartbeat"))
-                .count();
-    }
-
     @org.springframework.context.annotation.Configuration(proxyBeanMethods = false)
     @org.springframework.boot.autoconfigure.EnableAutoConfiguration
     static class Listening {
