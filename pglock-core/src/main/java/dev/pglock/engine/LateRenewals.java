@@ -37,11 +37,14 @@ final class LateRenewals {
         for (Late late = untold.poll(); late != null; late = untold.poll()) {
             all.add(late);
         }
-        all.stream().map(Late::left).min(Comparator.naturalOrder()).ifPresent(least -> log.warn(
-                "Renewals came late for {} of the locks held here, {}: {} ms later the first would have been lost. The"
-                        + " database, the network or this process is slow",
-                all.size(),
-                HeldLock.named(all.stream().map(Late::lock).toList()),
-                least.toMillis()));
+        all.stream()
+                .map(Late::left)
+                .min(Comparator.naturalOrder())
+                .ifPresent(least -> log.warn(
+                        "Renewals came late for {} of the locks held here, {}: {} ms later the first would have been lost. The"
+                                + " database, the network or this process is slow",
+                        all.size(),
+                        HeldLock.named(all.stream().map(Late::lock).toList()),
+                        least.toMillis()));
     }
 }

@@ -77,13 +77,15 @@ class PausedContextTests extends TwoReplicas {
 
     @ParameterizedTest
     @CsvSource({
-        "lease, STOP, true", "lease, PAUSE, false", "advisory, STOP, false", "advisory, PAUSE, true",
+        "lease, STOP, true",
+        "lease, PAUSE, false",
+        "advisory, STOP, false",
+        "advisory, PAUSE, true",
     })
     void inTheMidstOfABodyTheOtherReplicaTakesItWithinAHeartbeatOfItsEndAndTheStoppedOneComesBack(
             String strategy, Way way, boolean interrupted) throws Exception {
         String itsStrategy = "pglock.strategy=" + strategy;
-        ConfigurableApplicationContext a =
-                start("a", Turning.class, itsStrategy, PHASE + (interrupted ? "1s" : "20s"));
+        ConfigurableApplicationContext a = start("a", Turning.class, itsStrategy, PHASE + (interrupted ? "1s" : "20s"));
         ConfigurableApplicationContext b = start("b", Turning.class, itsStrategy);
         Turn ofA = new Turn();
         Future<?> bodyOfA = turn(a, ofA);
