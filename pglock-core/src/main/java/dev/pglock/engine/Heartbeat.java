@@ -35,6 +35,7 @@ final class Heartbeat extends Pulse {
     private final Collection<HeldLock> held;
     private final @Nullable Duration configured;
 
+    private final LateRenewals late;
     private final Listeners listeners;
     private volatile long lastGood = System.nanoTime();
 
@@ -49,8 +50,10 @@ final class Heartbeat extends Pulse {
             Outage outage,
             Collection<HeldLock> held,
             @Nullable Duration configured,
+            LateRenewals late,
             Listeners listeners) {
         super(name);
+        this.late = late;
         this.listeners = listeners;
         this.store = store;
         this.outage = outage;
@@ -123,6 +126,7 @@ final class Heartbeat extends Pulse {
             }
         }
         report(answered, began);
+        late.tell();
         return open;
     }
 

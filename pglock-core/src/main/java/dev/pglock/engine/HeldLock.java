@@ -25,6 +25,7 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -33,6 +34,7 @@ import org.slf4j.LoggerFactory;
 final class HeldLock implements LockHandle {
 
     private static final Logger log = LoggerFactory.getLogger(HeldLock.class);
+    private static final int NAMED_AT_MOST = 5;
 
     private final Terms terms;
     private final Tenures tenures;
@@ -288,7 +290,7 @@ final class HeldLock implements LockHandle {
         long now = System.nanoTime();
         Duration left = Duration.ofNanos(now().trustedUntil() - now);
         if (!left.isNegative() && left.compareTo(lease().dividedBy(4)) < 0) {
-            tenures.reportLateRenewal(this, left);
+            tenures.lateRenewals().add(this, left);
         }
         tenure.updateAndGet(t -> t.renewed(expiresAt, sentAt, lease, now));
         if (!isHeld()) {
@@ -449,6 +451,15 @@ final class HeldLock implements LockHandle {
 
     private Tenure now() {
         return tenure.get();
+    }
+
+    /** For a log: the first of them by name and fence, and how many there are besides. */
+    static String named(List<HeldLock> locks) {
+        String first = locks.stream()
+                .limit(NAMED_AT_MOST)
+                .map(lock -> "'" + lock.name() + "' (fence " + lock.fence() + ")")
+                .collect(Collectors.joining(", "));
+        return locks.size() <= NAMED_AT_MOST ? first : first + " and " + (locks.size() - NAMED_AT_MOST) + " more";
     }
 
     /**

@@ -35,7 +35,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
-import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -56,7 +55,6 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private static final long TIDY_EVERY = TimeUnit.HOURS.toNanos(1);
     private static final long IDLE_POLL_MILLIS = 20;
     private static final long LAST_WAIT_MILLIS = 500;
-    private static final int NAMED_AT_MOST = 5;
 
     /** So many that some that never return keep the others from nothing. */
     private static final int CALLBACK_THREADS = 64;
@@ -424,15 +422,10 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     }
 
     private void warnOf(List<HeldLock> kept) {
-        String first = kept.stream()
-                .limit(NAMED_AT_MOST)
-                .map(lock -> "'" + lock.name() + "' (fence " + lock.fence() + ")")
-                .collect(Collectors.joining(", "));
         log.warn(
-                "Locks are still in use while '{}' closes: {}{}. They are kept, and end by their expiry",
+                "Locks are still in use while '{}' closes: {}. They are kept, and end by their expiry",
                 settings.label(),
-                first,
-                kept.size() <= NAMED_AT_MOST ? "" : " and " + (kept.size() - NAMED_AT_MOST) + " more");
+                HeldLock.named(kept));
     }
 
     private static boolean sleep(long millis) {

@@ -35,6 +35,7 @@ final class Tenures {
     private final String label;
     private final Outage outage;
     private final Listeners listeners;
+    private final LateRenewals late;
     private final LockObserver observer;
     private final AtomicLong lost = new AtomicLong();
     private final Executor callbacks;
@@ -56,10 +57,11 @@ final class Tenures {
         this.tidyUpIn = tidyUpIn;
         this.label = label;
         this.listeners = listeners;
+        this.late = new LateRenewals(listeners);
         this.observer = observer;
         this.callbacks = callbacks;
         this.outage = new Outage(store.strategy(), listeners);
-        this.heartbeat = new Heartbeat("pglock-heartbeat", store, outage, held, heartbeatInterval, listeners);
+        this.heartbeat = new Heartbeat("pglock-heartbeat", store, outage, held, heartbeatInterval, late, listeners);
         this.watchdog = new Watchdog("pglock-watchdog", held);
     }
 
@@ -69,6 +71,10 @@ final class Tenures {
 
     Outage outage() {
         return outage;
+    }
+
+    LateRenewals lateRenewals() {
+        return late;
     }
 
     void add(HeldLock lock) {
@@ -129,6 +135,7 @@ final class Tenures {
                             Heartbeat::isFromDatabase)
                     .get(0);
             Heartbeat.apply(answer, lock, sentAt, renewal.lease());
+            late.tell();
             lock.ensureHeld();
             if (answer.result() == RenewalAnswer.Result.RENEWED) {
                 watchdog.wakeBy(lock.deadline());
@@ -180,16 +187,6 @@ final class Tenures {
         }
         long ignored = lost.incrementAndGet();
         listeners.tellLater(l -> l.lost(lock, reason));
-    }
-
-    void reportLateRenewal(HeldLock lock, Duration left) {
-        log.warn(
-                "Lock '{}' (fence {}) was renewed late: {} ms later it would have been lost. The database, the network or"
-                        + " this process is slow",
-                lock.name(),
-                lock.fence(),
-                left.toMillis());
-        listeners.tellLater(l -> l.renewedLate(lock, left));
     }
 
     void reportResignation(HeldLock lock, String reason, boolean interrupts) {

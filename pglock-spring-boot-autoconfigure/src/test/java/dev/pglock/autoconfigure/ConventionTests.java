@@ -20,7 +20,9 @@ import java.net.URLClassLoader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
@@ -154,6 +156,37 @@ class ConventionTests {
         });
         assertThat(properties.stream().map(property -> (String) property.get("name")))
                 .allMatch(name -> name.matches("pglock\\..*|management\\.(endpoint|health)\\.pglock\\..*"));
+    }
+
+    @Test
+    void everyValueThatCanBeChosenIsHinted() throws Exception {
+        String json = String.join("\n", lines("META-INF/spring-configuration-metadata.json"));
+        Map<String, List<String>> hints = new HashMap<>();
+        for (Map<String, Object> hint : JsonPath.<List<Map<String, Object>>>read(json, "$.hints")) {
+            List<Map<String, String>> values = new ArrayList<>();
+            if (hint.get("values") instanceof List<?> all) {
+                all.forEach(value -> values.add(JsonPath.read(value, "$")));
+            }
+            assertThat(values)
+                    .allSatisfy(value -> assertThat(value.get("description")).endsWith("."));
+            hints.put(
+                    (String) hint.get("name"),
+                    values.stream().map(value -> value.get("value")).toList());
+        }
+        assertThat(hints).containsKeys("pglock.locks[].name", "pglock.locks[].mode");
+        for (Map<String, Object> property : JsonPath.<List<Map<String, Object>>>read(json, "$.properties")) {
+            String type = String.valueOf(property.get("type"));
+            Class<?> values = type.startsWith("dev.pglock.") ? Class.forName(type) : Object.class;
+            if (values.isEnum()) {
+                assertThat(hints.get(property.get("name")))
+                        .as("hints for " + property.get("name"))
+                        .containsExactlyInAnyOrderElementsOf(Stream.of(values.getEnumConstants())
+                                .map(value -> value.toString()
+                                        .toLowerCase(Locale.ROOT)
+                                        .replace('_', '-'))
+                                .toList());
+            }
+        }
     }
 
     @Test

@@ -8,23 +8,29 @@ import dev.pglock.LockHandle;
 import dev.pglock.LockNotAcquiredException;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
+import dev.pglock.LockStorageException;
+import dev.pglock.LockTimeoutException;
 import dev.pglock.annotation.RunOnce;
 import dev.pglock.annotation.Singleton;
 import dev.pglock.observability.DefaultLockObservationConvention;
 import dev.pglock.observability.LockObservation;
 import dev.pglock.observability.LockObservationContext;
 import dev.pglock.observability.LockObservationConvention;
+import dev.pglock.testing.TcpProxy;
 import io.micrometer.common.KeyValue;
 import io.micrometer.common.docs.KeyName;
 import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Timer;
+import io.micrometer.core.instrument.config.MeterFilter;
+import io.micrometer.core.instrument.distribution.DistributionStatisticConfig;
 import io.micrometer.observation.Observation;
 import io.micrometer.observation.ObservationHandler;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryMXBean;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -33,6 +39,7 @@ import java.util.TreeSet;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.StreamSupport;
@@ -42,6 +49,7 @@ import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
+import org.springframework.core.annotation.Order;
 import org.springframework.scheduling.annotation.Scheduled;
 
 /** What metrics and traces tell. */
@@ -204,6 +212,76 @@ class ObservabilityTests extends TwoReplicas {
         assertThat(a.getBean(Spans.class).ended)
                 .singleElement()
                 .satisfies(span -> assertThat(span.getName()).isEqualTo("our.locks"));
+    }
+
+    @Test
+    void callsAreCountedByHowTheyEnded() throws Exception {
+        try (TcpProxy proxy = TcpProxy.to(database.server())) {
+            ConfigurableApplicationContext a = start("a", database.url(proxy), Work.class);
+            LockRegistry locks = a.getBean(LockRegistry.class);
+            LockHandle lock = locks.tryAcquire(LockRequest.of("n")).orElseThrow();
+            assertThat(locks.tryAcquire(LockRequest.of("n"))).isEmpty();
+            assertThat(locks.tryAcquire(LockRequest.of("n"))).isEmpty();
+            assertThatExceptionOfType(LockTimeoutException.class)
+                    .isThrownBy(() -> locks.acquire(LockRequest.of("n").waitTimeout(Duration.ofMillis(100))));
+            assertThat(lock.release()).isTrue();
+            proxy.refuse();
+            assertThatExceptionOfType(LockStorageException.class)
+                    .isThrownBy(() -> locks.tryAcquire(LockRequest.of("n")));
+            assertThat(calls(a)).isEqualTo(Map.of("acquired", 1L, "held", 2L, "timeout", 1L, "error", 1L));
+            assertThat(a.getBean(MeterRegistry.class)
+                            .get("pglock.wait")
+                            .tags("lock", "n", "outcome", "timeout")
+                            .timer()
+                            .count())
+                    .isOne();
+            assertThat(a.getBean(MeterRegistry.class)
+                            .get("pglock.release")
+                            .tags("lock", "n", "outcome", "released")
+                            .timer()
+                            .count())
+                    .isOne();
+        }
+    }
+
+    private static Map<String, Long> calls(ConfigurableApplicationContext replica) {
+        return replica.getBean(MeterRegistry.class).get("pglock.acquire").tags("lock", "n").timers().stream()
+                .collect(Collectors.toMap(timer -> String.valueOf(timer.getId().getTag("outcome")), Timer::count));
+    }
+
+    /** Of what a histogram would consist is the last filter's to see, whatever the registry makes of it. */
+    @Test
+    void thereIsAHistogramOfHoldsOnlyWhereItIsAskedForAndBetweenItsLimits() {
+        start("a", Watched.class).getBean(Jobs.class).turn(1);
+        assertThat(Watched.HOLD.get().isPercentileHistogram()).isNotEqualTo(true);
+
+        start("b", Watched.class, "management.metrics.distribution.percentiles-histogram.pglock.hold=true")
+                .getBean(Jobs.class)
+                .turn(1);
+        assertThat(Watched.HOLD.get().isPercentileHistogram()).isTrue();
+        assertThat(Watched.HOLD.get().getHistogramBuckets(true))
+                .hasSizeBetween(10, 100)
+                .allSatisfy(bucket -> assertThat(Duration.ofNanos(bucket.longValue()))
+                        .isBetween(Duration.ofMillis(1), Duration.ofMinutes(10)));
+    }
+
+    static class Watched extends Work {
+
+        static final AtomicReference<DistributionStatisticConfig> HOLD = new AtomicReference<>();
+
+        @Bean
+        @Order
+        MeterFilter last() {
+            return new MeterFilter() {
+                @Override
+                public DistributionStatisticConfig configure(Meter.Id id, DistributionStatisticConfig config) {
+                    if (id.getName().equals("pglock.hold")) {
+                        HOLD.set(config);
+                    }
+                    return config;
+                }
+            };
+        }
     }
 
     /** With a database, but by the strategy that keeps no rows: what is measured is this process. */

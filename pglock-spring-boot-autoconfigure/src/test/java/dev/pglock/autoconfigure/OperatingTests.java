@@ -4,7 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
+import dev.pglock.LockContext;
 import dev.pglock.LockHandle;
+import dev.pglock.LockListener;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
 import dev.pglock.LockState;
@@ -15,7 +17,10 @@ import dev.pglock.actuate.PgLockEndpoint;
 import dev.pglock.event.LockLostEvent;
 import dev.pglock.event.LockOutageBeganEvent;
 import dev.pglock.event.LockOutageEndedEvent;
+import dev.pglock.testing.CapturedLog;
 import dev.pglock.testing.TcpProxy;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Timer;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
@@ -34,7 +39,10 @@ import org.springframework.boot.health.contributor.Health;
 import org.springframework.boot.health.contributor.HealthIndicator;
 import org.springframework.boot.health.contributor.Status;
 import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
 import org.springframework.context.event.EventListener;
+import org.springframework.core.annotation.Order;
+import org.springframework.scheduling.annotation.Scheduled;
 
 /** What the one on call does to two replicas, and what they tell. */
 class OperatingTests extends TwoReplicas {
@@ -220,39 +228,121 @@ class OperatingTests extends TwoReplicas {
         }
     }
 
-    /** What the test framework does with cached contexts that it does not use at the moment. */
     @Test
-    void aPausedContextLeavesItsTicksToOthersAndTakesPartAgainWithTheSameHeartbeat() {
-        ConfigurableApplicationContext a = start("a", Ticking.class);
-        ConfigurableApplicationContext b = start("b", Ticking.class);
-        await().until(() -> runsOf("a") > 0 && runsOf("b") > 0);
-        await().until(() -> heartbeats() == 2);
-
-        a.stop();
-        assertThat(a.getBean(LockRegistry.class).tryAcquire(LockRequest.of("other")))
-                .isEmpty();
-        assertThat(b.getBean(LockRegistry.class).runOnce("other", () -> {})).isTrue();
-        long ofA = runsOf("a");
-        long ofB = runsOf("b");
-        await().until(() -> runsOf("b") > ofB + 3);
-        assertThat(runsOf("a")).isEqualTo(ofA);
-
-        a.start();
-        assertThat(a.getBean(LockRegistry.class).runOnce("other", () -> {})).isTrue();
-        b.stop();
-        await().until(() -> runsOf("a") > ofA + 3);
-        assertThat(heartbeats()).isEqualTo(2);
-        assertThat(overlaps("tick")).isZero();
+    void aHundredSkipsAreNoLineAtInfo() throws Exception {
+        ConfigurableApplicationContext a = start("a", Counting.class);
+        LockHandle lock = a.getBean(LockRegistry.class)
+                .tryAcquire(LockRequest.of(Counting.LOCK))
+                .orElseThrow();
+        ConfigurableApplicationContext b = start("b", Counting.class);
+        await().until(() -> skips(b) > 0);
+        try (CapturedLog log = CapturedLog.of("dev.pglock")) {
+            double before = skips(b);
+            await().atMost(Duration.ofSeconds(30)).until(() -> skips(b) >= before + 100);
+            assertThat(log.messages()).isEmpty();
+        }
+        lock.close();
     }
 
-    private long runsOf(String replica) {
-        return database.number("SELECT count(*) FROM runs WHERE job = 'tick' AND replica = ?", replica);
+    private static double skips(ConfigurableApplicationContext replica) {
+        return calls(replica, "held");
     }
 
-    private static long heartbeats() {
-        return Thread.getAllStackTraces().keySet().stream()
-                .filter(thread -> thread.getName().equals("pglock-heartbeat"))
-                .count();
+    private static double calls(ConfigurableApplicationContext replica, String outcome) {
+        return replica
+                .getBean(MeterRegistry.class)
+                .find("pglock.acquire")
+                .tags("lock", Counting.LOCK, "outcome", outcome)
+                .timers()
+                .stream()
+                .mapToDouble(Timer::count)
+                .sum();
+    }
+
+    @Test
+    void anOutageOfAHundredTicksIsOneWarningAndOneInfo() throws Exception {
+        TcpProxy proxy = TcpProxy.to(database.server());
+        // Before the log is captured: a start of Spring Boot begins with the log's configuration.
+        ConfigurableApplicationContext a = start("a", database.url(proxy), Counting.class);
+        try (proxy;
+                CapturedLog log = CapturedLog.of("dev.pglock");
+                CapturedLog schedulers = CapturedLog.of("org.springframework.scheduling")) {
+            await().until(() -> calls(a, "acquired") > 3);
+            proxy.refuse();
+            await().atMost(Duration.ofSeconds(60)).until(() -> calls(a, "error") >= 100);
+            proxy.resume();
+            double before = calls(a, "acquired");
+            await().atMost(Duration.ofSeconds(30)).until(() -> calls(a, "acquired") > before + 3);
+
+            await().untilAsserted(() -> assertThat(log.messages())
+                    .filteredOn(line -> line.contains("The database of the lease locks"))
+                    .satisfiesExactly(
+                            line -> assertThat(line).startsWith("WARN The database of the lease locks fails"),
+                            line -> assertThat(line).startsWith("INFO The database of the lease locks works again")));
+            // The one tick that ran when it began may have lost its lock, or kept it.
+            assertThat(log.messages())
+                    .filteredOn(line -> line.startsWith("WARN") || line.startsWith("ERROR"))
+                    .hasSizeLessThanOrEqualTo(3);
+            assertThat(schedulers.messages()).isEmpty();
+        }
+    }
+
+    static class Counting extends Application {
+
+        static final String LOCK = "CountingJob.tick";
+
+        @Bean
+        CountingJob countingJob() {
+            return new CountingJob();
+        }
+    }
+
+    static class CountingJob {
+
+        @Scheduled(fixedDelay = 20)
+        void tick() {
+            LockContext.requireHeld(Counting.LOCK);
+        }
+    }
+
+    /** Neither the tenure nor those who are told next notice it. */
+    @Test
+    void aListenerOfApplicationEventsThatThrowsChangesNothing() {
+        ConfigurableApplicationContext a = start("a", Throwing.class, EXPOSED);
+        LockRegistry locks = a.getBean(LockRegistry.class);
+        try (CapturedLog log = CapturedLog.of("dev.pglock.engine.Listeners")) {
+            LockHandle lock = locks.tryAcquire(LockRequest.of("job")).orElseThrow();
+            assertThat(locks.forceRelease("job", "the test says so", true)).isTrue();
+            await().until(() -> !lock.isHeld());
+            await().untilAsserted(
+                            () -> assertThat(a.getBean(Throwing.class).losses).containsExactly("job"));
+            assertThat(log.messages()).singleElement().asString().startsWith("WARN A lock listener failed");
+            lock.close();
+            assertThat(locks.runOnce("job", () -> {})).isTrue();
+        }
+    }
+
+    @org.springframework.context.annotation.Configuration(proxyBeanMethods = false)
+    @org.springframework.boot.autoconfigure.EnableAutoConfiguration
+    static class Throwing {
+
+        final List<String> losses = new CopyOnWriteArrayList<>();
+
+        @EventListener
+        void on(LockLostEvent event) {
+            throw new IllegalStateException("a listener that throws changes nothing");
+        }
+
+        @Bean
+        @Order
+        LockListener last() {
+            return new LockListener() {
+                @Override
+                public void lost(LockHandle lock, LossReason reason) {
+                    losses.add(lock.name());
+                }
+            };
+        }
     }
 
     @org.springframework.context.annotation.Configuration(proxyBeanMethods = false)

@@ -10,6 +10,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.core.env.StandardEnvironment;
 
 /**
  * The two replicas of a test method, as {@link TwoReplicas} describes them. To be used by the method's thread.
@@ -34,7 +35,8 @@ public final class Replicas implements AutoCloseable {
             String url = embedded.newDatabase();
             replicas = new Replicas(url, () -> embedded.drop(url));
         } else {
-            replicas = new Replicas(described.url(), () -> {});
+            // Here, and not by the replicas alone: the test has connections of its own.
+            replicas = new Replicas(new StandardEnvironment().resolveRequiredPlaceholders(described.url()), () -> {});
         }
         try {
             replicas.a = replicas.start("a", described);

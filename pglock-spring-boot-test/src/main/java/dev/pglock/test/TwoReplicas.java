@@ -39,7 +39,8 @@ public @interface TwoReplicas {
     /**
      * A database that is there already. It is used as it is, and nobody tidies it up.
      *
-     * @return a JDBC URL with user and password; empty: an embedded PostgreSQL is started
+     * @return a JDBC URL with user and password, or with a placeholder such as {@code ${TEST_DATABASE_URL}} for an
+     *     environment variable or a system property; empty: an embedded PostgreSQL is started
      */
     String url() default "";
 }
