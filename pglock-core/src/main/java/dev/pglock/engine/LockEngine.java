@@ -225,9 +225,11 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                 asked.request().data(),
                 asked.tick());
         ClaimAnswer answer = home.outage()
-                .observe(() -> asked.isForWork()
-                        ? home.store().claimForWork(claim)
-                        : home.store().claim(claim));
+                .observe(
+                        new Outage.Question(asked.name(), "claimed"),
+                        () -> asked.isForWork()
+                                ? home.store().claimForWork(claim)
+                                : home.store().claim(claim));
         if (answer instanceof ClaimAnswer.Denied denied) {
             return denied(denied.denial());
         }
@@ -351,8 +353,10 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         }
         Tenures home = Objects.requireNonNull(tenures.get(settings.strategy()));
         return home.outage()
-                .observe(() ->
-                        home.store().tryInTransaction(transaction, normal, keys.key(settings.namespace(), normal)));
+                .observe(
+                        new Outage.Question(normal, "taken in a transaction"),
+                        () -> home.store()
+                                .tryInTransaction(transaction, normal, keys.key(settings.namespace(), normal)));
     }
 
     @Override
