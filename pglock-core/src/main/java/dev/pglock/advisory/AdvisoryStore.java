@@ -244,7 +244,20 @@ public final class AdvisoryStore implements LockStore {
             boolean ignored = session.unlock(release.key());
             return false;
         }
-        return session.persist(connection -> end(connection, session, tenure, release));
+        return session.persist(connection -> endPatiently(connection, session, tenure, release));
+    }
+
+    /** Whoever has the row locked, or a statement that was cancelled, does not make it forget what it is to remember. */
+    private boolean endPatiently(Connection connection, LockSession session, Held tenure, Release release)
+            throws SQLException {
+        try {
+            return end(connection, session, tenure, release);
+        } catch (SQLException e) {
+            if (SqlStates.kindOf(e) != SqlStates.Kind.BUSY || session.held(release.key()) == null) {
+                throw e;
+            }
+            return end(connection, session, tenure, release);
+        }
     }
 
     private boolean end(Connection connection, LockSession session, Held tenure, Release release) throws SQLException {

@@ -9,6 +9,7 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -60,14 +61,18 @@ public final class LockSessions {
     }
 
     LockSession open(Duration budget) throws SQLException {
+        long until = System.nanoTime() + budget.toNanos();
         Connection session = sessions.open(budget);
         boolean ready = false;
         try {
+            hurry(session, until);
             int pid = check(session);
+            hurry(session, until);
             if (TransactionPooler.standsBetween(sessions, session)
                     || (SessionFactory.isBehindPooler(session) && !sessions.applySettings(session, pid))) {
                 throw transactionPooler();
             }
+            hurry(session, until);
             setUp(session);
             ready = true;
             return new LockSession(session, pid, lease);
@@ -76,6 +81,12 @@ public final class LockSessions {
                 session.close();
             }
         }
+    }
+
+    /** A limit holds for each answer by itself: where all of them are slow, together they must not take longer either. */
+    private static void hurry(Connection session, long until) throws SQLException {
+        long left = TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime());
+        session.setNetworkTimeout(Runnable::run, (int) Math.max(1, Math.min(Integer.MAX_VALUE, left)));
     }
 
     /**

@@ -91,8 +91,12 @@ final class WorkSessions {
         return working.remove(key);
     }
 
-    /** On a session of its own, so that a long statement of the work holds up no heartbeat of the others. */
+    /**
+     * On a session of its own, so that a long statement of the work holds up no heartbeat of the others. Looking, opening
+     * and claiming share one budget: an answer that comes later than a lease is of no use.
+     */
     ClaimAnswer claimForWork(Claim claim) {
+        long until = System.nanoTime() + settings.timeouts().work().toNanos();
         Denial busy = holders.denial(claim.name(), claim.key());
         if (busy != null) {
             // Whoever waits does not open a session at each attempt.
@@ -102,10 +106,10 @@ final class WorkSessions {
         LockSession session = null;
         boolean granted = false;
         try {
-            LockSession own = sessions.open();
+            LockSession own = sessions.open(left(until));
             session = own;
             // Its room is reserved.
-            ClaimAnswer answer = claims.on(own, claim, settings.timeouts().work(), () -> 0);
+            ClaimAnswer answer = claims.on(own, claim, left(until), () -> 0);
             granted = answer instanceof ClaimAnswer.Granted;
             return answer;
         } catch (SQLException e) {
@@ -116,6 +120,10 @@ final class WorkSessions {
                 session.close();
             }
         }
+    }
+
+    private static Duration left(long until) {
+        return Duration.ofNanos(Math.max(1, until - System.nanoTime()));
     }
 
     /** Before a connection is opened for it. */

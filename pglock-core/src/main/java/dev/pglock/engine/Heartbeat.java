@@ -147,7 +147,7 @@ final class Heartbeat extends Pulse {
         }
         long sentAt = System.nanoTime();
         List<RenewalAnswer> answers = outage.observe(
-                () -> store.renew(renewals, budget, LockStore.Caller.HEARTBEAT), Heartbeat::isFromDatabase);
+                null, () -> store.renew(renewals, budget, LockStore.Caller.HEARTBEAT), Heartbeat::isFromDatabase);
         List<HeldLock> skipped = new ArrayList<>();
         for (RenewalAnswer answer : answers) {
             HeldLock lock = byName.get(answer.name());

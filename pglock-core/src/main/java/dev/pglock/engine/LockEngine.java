@@ -208,9 +208,11 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                 asked.request().data(),
                 asked.tick());
         ClaimAnswer answer = home.outage()
-                .observe(() -> asked.isForWork()
-                        ? home.store().claimForWork(claim)
-                        : home.store().claim(claim));
+                .observe(
+                        new Outage.Question(asked.name(), "claimed"),
+                        () -> asked.isForWork()
+                                ? home.store().claimForWork(claim)
+                                : home.store().claim(claim));
         if (answer instanceof ClaimAnswer.Denied denied) {
             return denied(denied.denial());
         }
@@ -259,7 +261,10 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             return false;
         }
         Tenures home = homes.own();
-        return home.outage().observe(() -> home.store().tryInTransaction(transaction, normal, requests.key(normal)));
+        return home.outage()
+                .observe(
+                        new Outage.Question(normal, "taken in a transaction"),
+                        () -> home.store().tryInTransaction(transaction, normal, requests.key(normal)));
     }
 
     @Override

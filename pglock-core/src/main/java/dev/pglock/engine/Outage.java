@@ -3,8 +3,12 @@ package dev.pglock.engine;
 import dev.pglock.LockRefusedException;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
+import java.sql.SQLException;
 import java.time.Duration;
+import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
@@ -15,10 +19,26 @@ import org.slf4j.LoggerFactory;
 /**
  * Notices the beginning and the end of an outage of one store: one WARN and one INFO, however many attempts fail. It is told
  * of claims, renewals and releases only: that reading works, or does not, says nothing of them.
+ *
+ * <p>An error that the database has for one lock alone, because of what is to be written for it, is no outage: others work
+ * meanwhile, and each of them would end it. That is told once for that lock.
  */
 final class Outage {
 
     private static final Logger log = LoggerFactory.getLogger(Outage.class);
+
+    /**
+     * Errors by their class that say something of what was asked, and nothing of the database: a value, a constraint, a
+     * trigger, a conflict, a caller's transaction that has failed before.
+     */
+    private static final List<String> OF_ONE_LOCK =
+            List.of("21", "22", "23", "25P02", "27", "38", "39", "40", "44", "P0");
+
+    /** Those that may be either: a right or a column that is missing, something that somebody has locked. */
+    private static final List<String> OF_ONE_OR_ALL = List.of("42", "55");
+
+    /** Names may be computed: beyond that many, what was told is forgotten. */
+    private static final int TROUBLES_AT_MOST = 1000;
 
     private final LockStrategy strategy;
     private final String name;
@@ -26,6 +46,16 @@ final class Outage {
 
     /** Null while the database works. */
     private final AtomicReference<@Nullable Moment> since = new AtomicReference<>();
+
+    /** What the database refuses; whether that was told of the lock, or taken for an outage. */
+    private final Map<Question, Boolean> troubles = new ConcurrentHashMap<>();
+
+    /**
+     * What is asked for one lock.
+     *
+     * @param done what is to be done with it: "claimed", say
+     */
+    record Question(String lock, String done) {}
 
     /** A {@link System#nanoTime()}. */
     private record Moment(long nanos) {
@@ -45,31 +75,82 @@ final class Outage {
     }
 
     /** Asks the store, and takes note of whether it answers. */
-    <T> T observe(Supplier<T> question) {
-        return observe(question, answer -> true);
+    <T> T observe(Supplier<T> ask) {
+        return observe(null, ask, answer -> true);
+    }
+
+    /** The same, for one lock. */
+    <T> T observe(Question question, Supplier<T> ask) {
+        return observe(question, ask, answer -> true);
     }
 
     /**
      * Asks the store, and takes note of whether it answers.
      *
+     * @param question what is asked for one lock; null: it is asked for many
      * @param fromDatabase whether an answer shows that the database works; one that the store gave by itself does not
      */
-    <T> T observe(Supplier<T> question, Predicate<T> fromDatabase) {
+    <T> T observe(@Nullable Question question, Supplier<T> ask, Predicate<T> fromDatabase) {
         long asked = System.nanoTime();
         T answer;
         try {
-            answer = question.get();
+            answer = ask.get();
         } catch (LockRefusedException e) {
             // It has answered.
             throw e;
         } catch (LockStorageException e) {
-            began(e, asked);
+            if (question == null || !isTroubleOf(question, e)) {
+                began(e, asked);
+            }
             throw e;
         }
         if (fromDatabase.test(answer)) {
             ended(asked);
+            if (question != null && Boolean.TRUE.equals(troubles.remove(question))) {
+                log.info("Lock '{}' can be {} again", question.lock(), question.done());
+            }
         }
         return answer;
+    }
+
+    /**
+     * Whether the failure is that of one lock, which is told if it was not. Where the error does not say, it is taken for an
+     * outage at first; if that was ended by others, this lock is the one that fails.
+     */
+    private boolean isTroubleOf(Question question, LockStorageException cause) {
+        String state = stateOf(cause);
+        boolean surely = OF_ONE_LOCK.stream().anyMatch(state::startsWith);
+        if (!surely && OF_ONE_OR_ALL.stream().noneMatch(state::startsWith)) {
+            return false;
+        }
+        if (troubles.size() >= TROUBLES_AT_MOST) {
+            troubles.clear();
+        }
+        Boolean told = troubles.putIfAbsent(question, surely);
+        if (!surely && (told == null || since.get() != null)) {
+            return false;
+        }
+        if (told == null || troubles.replace(question, false, true)) {
+            log.warn(
+                    "Lock '{}' cannot be {}, although the database of the {} locks answers: {}",
+                    question.lock(),
+                    question.done(),
+                    name,
+                    describe(cause));
+        } else {
+            log.debug("Lock '{}' still cannot be {}: {}", question.lock(), question.done(), describe(cause));
+        }
+        return true;
+    }
+
+    /** Empty: the database has said nothing. */
+    private static String stateOf(LockStorageException failure) {
+        for (Throwable t = failure; t != null; t = t.getCause()) {
+            if (t instanceof SQLException sql && sql.getSQLState() != null) {
+                return sql.getSQLState();
+            }
+        }
+        return "";
     }
 
     /** For how long; null: the database works. */

@@ -111,7 +111,8 @@ final class Tenures {
         }
         try {
             // What is not ours any more may be known without asking.
-            return outage.observe(() -> store.release(release), released -> released);
+            return outage.observe(
+                    new Outage.Question(lock.name(), "released"), () -> store.release(release), released -> released);
         } finally {
             planTidyUp();
         }
@@ -131,6 +132,7 @@ final class Tenures {
             long sentAt = System.nanoTime();
             Duration budget = Duration.ofNanos(heartbeat.interval(lock.lease()));
             RenewalAnswer answer = outage.observe(
+                            new Outage.Question(lock.name(), "changed"),
                             () -> store.renew(List.of(renewal), budget, LockStore.Caller.HOLDER),
                             Heartbeat::isFromDatabase)
                     .get(0);

@@ -46,6 +46,9 @@ public final class NotifiedWakeUps implements WakeUps {
     private static final long GREATEST_BACK_OFF = TimeUnit.SECONDS.toNanos(5);
     private static final long LAST_WAIT_MILLIS = 500;
 
+    /** One may have been ended at a bad moment. */
+    private static final int SESSIONS_IN_VAIN = 2;
+
     private final SessionFactory sessions;
 
     /** Held for a few instructions only, never while anybody is spoken to. */
@@ -153,7 +156,7 @@ public final class NotifiedWakeUps implements WakeUps {
                 switchOff();
                 return;
             }
-            outage.isOver();
+            outage.opened();
             current = session;
             serve(session);
         } catch (SQLException | RuntimeException e) {
@@ -248,6 +251,7 @@ public final class NotifiedWakeUps implements WakeUps {
         }
         for (Integer waitKey : come) {
             if (announced.contains(waitKey) || session.announce(waitKey)) {
+                outage.isOver();
                 announced.add(waitKey);
                 announced(waitKey).forEach(Waiter::watched);
             }
@@ -303,20 +307,29 @@ public final class NotifiedWakeUps implements WakeUps {
         }
     }
 
-    /** Told once, however many attempts fail. */
+    /** Told once, however many attempts fail. One that can be opened, but not announce anybody, is none. */
     private final class Outage {
 
         private boolean told;
         private int failures;
+        private int inVain;
+        private boolean announces;
         private long openedAt;
+
+        void opened() {
+            openedAt = System.nanoTime();
+            announces = false;
+        }
 
         void goesOn(Exception e, boolean opening) {
             boolean lasted = !opening && System.nanoTime() - openedAt > PROBE_EVERY;
             failures = lasted ? 1 : failures + 1;
-            if (opening && !told && !closed) {
+            inVain += opening || announces ? 0 : 1;
+            if ((opening || inVain >= SESSIONS_IN_VAIN) && !told && !closed) {
                 told = true;
                 log.warn(
-                        "Whoever waits for a lock polls until a session that listens can be opened: {}",
+                        "Whoever waits for a lock polls until a session that listens can be {}: {}",
+                        opening ? "opened" : "used",
                         e.getMessage());
             } else {
                 log.debug("The session that listens {}", opening ? "cannot be opened" : "was lost", e);
@@ -324,7 +337,8 @@ public final class NotifiedWakeUps implements WakeUps {
         }
 
         void isOver() {
-            openedAt = System.nanoTime();
+            announces = true;
+            inVain = 0;
             if (told) {
                 told = false;
                 log.info("Whoever waits for a lock is woken by its release again");

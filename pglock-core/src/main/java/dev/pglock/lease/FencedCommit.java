@@ -25,18 +25,30 @@ public final class FencedCommit {
 
     /**
      * From here on, a client that freezes or vanishes would keep the name from everybody until its session ends: the server
-     * is told to end it, unless it would sooner anyway.
+     * is told to end it, unless it would sooner anyway. The look that follows must not wait for whoever has the whole table
+     * locked for longer than its answer is of use; what the transaction had set for itself is told, to be put back.
      */
     private static final String TRY_KEY = """
-            SELECT pg_try_advisory_xact_lock_shared(?::bigint) AS got,
-                   current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') AS sees_news,
+            WITH found AS MATERIALIZED (
+              SELECT current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') AS sees_news,
+                     current_setting('lock_timeout') AS lock_timeout),
+            ask AS MATERIALIZED (
+              SELECT sees_news, lock_timeout,
+                     sees_news AND lock_timeout::interval NOT BETWEEN interval '1 ms' AND ?::interval AS waits_too_long
+              FROM found)
+            SELECT pg_try_advisory_xact_lock_shared(?::bigint) AS got, sees_news,
+                   CASE WHEN waits_too_long THEN lock_timeout END AS their_lock_timeout,
+                   CASE WHEN waits_too_long THEN set_config('lock_timeout', ?::text, true) END,
                    CASE WHEN current_setting('idle_in_transaction_session_timeout')::interval
                              BETWEEN interval '1 ms' AND ?::interval THEN NULL
                         ELSE set_config('idle_in_transaction_session_timeout', ?::text, true) END
+            FROM ask
             """;
 
+    /** What waits for a lock comes first, and what puts the transaction's own setting back comes with the answer. */
     private static final String STILL_OURS = """
-            SELECT FROM pglock_lease
+            SELECT CASE WHEN ?::text IS NOT NULL THEN set_config('lock_timeout', ?::text, true) END
+            FROM pglock_lease
             WHERE namespace = ?::text AND name = ?::text AND fence = ?::bigint AND holder = ?::uuid
               AND expires_at > clock_timestamp()
             """;
@@ -60,6 +72,7 @@ public final class FencedCommit {
     private final String stillOurs;
     private final StoreIdentity identity;
     private final Duration budget;
+    private final String wait;
     private final String patience;
 
     /**
@@ -68,7 +81,7 @@ public final class FencedCommit {
      * @param own for the look where the transaction's own would be of no use
      * @param table the lease table, with its schema
      * @param identity whose tenures
-     * @param budget how long that look may take; after twice that without a word, the server ends the transaction
+     * @param budget how long the look may take; after twice that without a word, the server ends the transaction
      */
     public FencedCommit(ConnectionSource own, LeaseTable table, StoreIdentity identity, Duration budget) {
         this.own = own;
@@ -77,6 +90,7 @@ public final class FencedCommit {
         this.stillOurs = table.in(STILL_OURS);
         this.identity = identity;
         this.budget = budget;
+        this.wait = budget.toMillis() + "ms";
         this.patience = budget.multipliedBy(2).toMillis() + "ms";
     }
 
@@ -120,10 +134,11 @@ public final class FencedCommit {
      * @throws SQLException if that could not be found out
      */
     public void check(Connection transaction, Tenancy held) throws SQLException {
-        SqlWork<Boolean> look = (connection, unanswered) -> isStillOurs(connection, held);
-        Key key = tryKey(transaction, held.key());
+        SqlWork<Boolean> look = (connection, unanswered) -> isStillOurs(connection, held, null);
+        Tried tried = tryKey(transaction, held.key());
+        Key key = tried.key();
         boolean ours = key == Key.HAD_AND_SEES_NEWS
-                ? look.run(transaction, false)
+                ? isStillOurs(transaction, held, tried.lockTimeout())
                 : own.run(ConnectionSource.Lane.WORK, budget, look);
         if (!ours) {
             throw new LockLostException(
@@ -141,31 +156,46 @@ public final class FencedCommit {
         TAKEN
     }
 
-    private Key tryKey(Connection transaction, long key) throws SQLException {
+    /**
+     * An answer.
+     *
+     * @param lockTimeout to be put back; null: it is as the transaction has it
+     */
+    private record Tried(Key key, @Nullable String lockTimeout) {}
+
+    private Tried tryKey(Connection transaction, long key) throws SQLException {
         try (PreparedStatement statement = transaction.prepareStatement(TRY_KEY)) {
-            statement.setLong(1, key);
-            statement.setString(2, patience);
-            statement.setString(3, patience);
+            statement.setString(1, wait);
+            statement.setLong(2, key);
+            statement.setString(3, wait);
+            statement.setString(4, patience);
+            statement.setString(5, patience);
+            String lockTimeout = null;
             for (int attempt = 1; attempt <= ATTEMPTS; attempt++) {
                 if (attempt > 1) {
                     LockSupport.parkNanos(PAUSE);
                 }
                 try (ResultSet row = statement.executeQuery()) {
-                    if (row.next() && row.getBoolean("got")) {
-                        return row.getBoolean("sees_news") ? Key.HAD_AND_SEES_NEWS : Key.HAD;
+                    row.next();
+                    // The second time it is ours.
+                    lockTimeout = attempt == 1 ? row.getString("their_lock_timeout") : lockTimeout;
+                    if (row.getBoolean("got")) {
+                        return new Tried(row.getBoolean("sees_news") ? Key.HAD_AND_SEES_NEWS : Key.HAD, lockTimeout);
                     }
                 }
             }
-            return Key.TAKEN;
+            return new Tried(Key.TAKEN, lockTimeout);
         }
     }
 
-    private boolean isStillOurs(Connection connection, Tenancy held) throws SQLException {
+    private boolean isStillOurs(Connection connection, Tenancy held, @Nullable String lockTimeout) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(stillOurs)) {
-            statement.setString(1, identity.namespace());
-            statement.setString(2, held.name());
-            statement.setLong(3, held.fence());
-            statement.setObject(4, identity.holder());
+            statement.setString(1, lockTimeout);
+            statement.setString(2, lockTimeout);
+            statement.setString(3, identity.namespace());
+            statement.setString(4, held.name());
+            statement.setLong(5, held.fence());
+            statement.setObject(6, identity.holder());
             try (ResultSet row = statement.executeQuery()) {
                 return row.next();
             }

@@ -9,9 +9,12 @@ import dev.pglock.LockHandle;
 import dev.pglock.LockLostException;
 import dev.pglock.LockRefusedException;
 import dev.pglock.LockRequest;
+import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
 import dev.pglock.engine.EngineSettings;
 import dev.pglock.engine.LockEngine;
+import dev.pglock.store.Claim;
+import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.ReplicaStores;
@@ -27,6 +30,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Work on the connection that holds the lock. All pools have one connection. */
 class OnConnectionTests {
@@ -97,6 +101,30 @@ class OnConnectionTests {
         assertThat(business()).isEqualTo(2);
         b.tryAcquire(LockRequest.of("name")).orElseThrow().close();
         assertThat(stores.keysHeld()).isZero();
+    }
+
+    /** Looking, opening a session and claiming are many round trips, each of which may be slow without failing. */
+    @ParameterizedTest
+    @ValueSource(ints = {50, 150, 250, 350, 450, 600})
+    void onASlowNetworkAnAttemptEndsWithinTheLease(int delay) throws Exception {
+        Duration lease = Duration.ofSeconds(6);
+        LockStore store = stores.store(StoreIdentity.random(NAMESPACE, "slow"), database.url(wire), lease, 10);
+        assertThat(store.find("name"))
+                .as("looks once, so that there is a connection")
+                .isEmpty();
+        wire.delay(Duration.ofMillis(delay));
+        long asked = System.nanoTime();
+
+        String outcome;
+        try {
+            outcome = String.valueOf(store.claimForWork(
+                    new Claim("name", KeyDerivation.SHA256.key(NAMESPACE, "name"), lease, null, null)));
+        } catch (LockStorageException e) {
+            outcome = e.getMessage();
+        }
+
+        assertThat(Duration.ofNanos(System.nanoTime() - asked)).as(outcome).isLessThan(lease);
+        wire.resume();
     }
 
     @ParameterizedTest

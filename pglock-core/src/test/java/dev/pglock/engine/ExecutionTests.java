@@ -36,6 +36,20 @@ class ExecutionTests {
     }
 
     @Test
+    void aBodyIsInterruptedOnceHoweverOftenThatIsAskedFor() {
+        assertThat(execution.interrupt()).as("before it has begun").isFalse();
+        assertThat(execution.begin()).isTrue();
+        assertThat(execution.interrupt()).isTrue();
+        assertThat(Thread.interrupted()).as("consumed by the body").isTrue();
+        assertThat(execution.interrupt()).isFalse();
+        assertThat(Thread.interrupted()).isFalse();
+        execution.end(null);
+
+        assertThat(execution.interrupt()).as("after its end").isFalse();
+        assertThat(Thread.interrupted()).isFalse();
+    }
+
+    @Test
     void withoutOneOfOursNoneIsTouched() {
         assertThat(execution.begin()).isTrue();
         Thread.currentThread().interrupt();

@@ -13,10 +13,14 @@ import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.CapturedLog;
 import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.ReplicaStores;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** When an outage is told to begin and to end: once each. */
 class OutageToldOnceTests {
@@ -92,9 +96,143 @@ class OutageToldOnceTests {
     @Test
     void whatIsKnownWithoutAskingIsNoSignOfLife() {
         fail();
-        assertThat(outage.observe(() -> false, answer -> answer)).isFalse();
+        assertThat(outage.observe(null, () -> false, answer -> answer)).isFalse();
         assertThat(outage.lasting()).isNotNull();
         assertTold("began");
+    }
+
+    private void failWith(String name, String state) {
+        assertThatExceptionOfType(LockStorageException.class)
+                .isThrownBy(() -> outage.observe(new Outage.Question(name, "claimed"), () -> {
+                    throw new LockStorageException("refused", new SQLException("as planned", state));
+                }));
+    }
+
+    private void answerFor(String name) {
+        assertThat(outage.observe(new Outage.Question(name, "claimed"), () -> "answer"))
+                .isEqualTo("answer");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"22012", "23514", "P0001", "40001", "25P02"})
+    void anErrorThatTheDatabaseHasForOneLockIsToldOnceForThatLockAndIsNoOutage(String state) {
+        try (CapturedLog log = CapturedLog.of(Outage.class)) {
+            for (int tick = 0; tick < 3; tick++) {
+                failWith("poison", state);
+                answerFor("other");
+                answer();
+            }
+            assertThat(outage.lasting()).isNull();
+            answerFor("poison");
+            answerFor("poison");
+
+            assertThat(log.messages())
+                    .containsExactly(
+                            "WARN Lock 'poison' cannot be claimed, although the database of the lease locks answers: refused:"
+                                    + " as planned",
+                            "INFO Lock 'poison' can be claimed again");
+        }
+        assertTold();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"42501", "55P03"})
+    void anErrorOfOneLockThatMightBeThatOfAllIsAnOutageOnceAtMost(String state) {
+        try (CapturedLog log = CapturedLog.of(Outage.class)) {
+            for (int tick = 0; tick < 4; tick++) {
+                failWith("poison", state);
+                answerFor("other");
+            }
+
+            assertThat(log.messages())
+                    .satisfiesExactly(
+                            begin -> assertThat(begin).startsWith("WARN The database"),
+                            end -> assertThat(end).startsWith("INFO The database"),
+                            lock -> assertThat(lock).startsWith("WARN Lock 'poison' cannot be claimed"));
+        }
+        assertTold("began", "ended");
+    }
+
+    @Test
+    void anErrorThatAllLocksHaveIsOneOutageAndLeavesNoneBehind() {
+        try (CapturedLog log = CapturedLog.of(Outage.class)) {
+            for (int tick = 0; tick < 2; tick++) {
+                failWith("one", "42P01");
+                failWith("two", "42P01");
+            }
+            answerFor("one");
+            answerFor("two");
+
+            assertThat(log.messages()).hasSize(2);
+        }
+        assertTold("began", "ended");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"08006", "57P01", "53300", "28P01", "25006", "XX000"})
+    void whatConcernsTheSessionOrTheServerIsAnOutageWhoeverAsks(String state) {
+        failWith("one", state);
+        assertThat(outage.lasting()).isNotNull();
+        answerFor("two");
+        assertTold("began", "ended");
+    }
+
+    @Test
+    void namesThatFailAreNotRememberedForEver() {
+        try (CapturedLog log = CapturedLog.of(Outage.class)) {
+            for (int i = 0; i < 1500; i++) {
+                failWith("name " + i, "22012");
+            }
+            answerFor("name 0");
+            answerFor("name 1499");
+            assertThat(log.messages().stream().filter(line -> line.startsWith("INFO")))
+                    .as("of the first nobody knows any more")
+                    .hasSize(1);
+        }
+    }
+
+    /** By a trigger: at a claim, which changes nothing else, and at a release, between claims that succeed. */
+    @ParameterizedTest
+    @CsvSource({"NEW.holder IS NOT NULL, claimed", "NEW.holder IS NULL, released"})
+    void aLockThatATriggerRefusesIsToldOfOnceHoweverManyTicksThereAre(String when, String done) throws Exception {
+        try (ReplicaStores stores = ReplicaStores.withTable();
+                CapturedLog log = CapturedLog.of(Outage.class);
+                LockEngine replica = LockEngine.builder(EngineSettings.defaults("outage", "A", LockStrategy.LEASE)
+                                .withLease(Duration.ofSeconds(1), null))
+                        .store(stores.lease(StoreIdentity.random("outage", "A")))
+                        .listener(listener)
+                        .build()) {
+            stores.database().execute("""
+                    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+                      $$ BEGIN RAISE EXCEPTION 'refused by a trigger'; END $$;
+                    CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON pglock_lease
+                      FOR EACH ROW WHEN (NEW.name = 'poison' AND %s) EXECUTE FUNCTION refuse()
+                    """.formatted(when));
+            for (int tick = 0; tick < 3; tick++) {
+                tick(replica, "poison");
+                tick(replica, "other");
+            }
+
+            assertThat(told).isEmpty();
+            assertThat(log.messages())
+                    .singleElement()
+                    .asString()
+                    .startsWith("WARN Lock 'poison' cannot be " + done)
+                    .contains("refused by a trigger");
+
+            stores.database().execute("DROP TRIGGER refuse ON pglock_lease");
+            tick(replica, "poison");
+            assertThat(log.messages()).hasSize(2).last().isEqualTo("INFO Lock 'poison' can be " + done + " again");
+        }
+    }
+
+    /** Waits for a lease of before to end. */
+    private static void tick(LockEngine replica, String name) throws InterruptedException {
+        try {
+            replica.runBlocking(LockRequest.of(name).waitTimeout(Duration.ofSeconds(20)), () -> {});
+        } catch (LockStorageException e) {
+            assertThat(name).isEqualTo("poison");
+        }
     }
 
     /** Its session has ended: that several locks are lost with it is known one after the other, without the database. */

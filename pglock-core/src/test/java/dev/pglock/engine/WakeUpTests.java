@@ -39,6 +39,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.postgresql.PGConnection;
 
 /** Replicas that wait for each other's locks on a real server, told of releases by it. */
@@ -530,15 +531,79 @@ class WakeUpTests {
             database.server().execute("ALTER DATABASE " + database.name() + " ALLOW_CONNECTIONS true");
 
             awaitAnnounced("n", 1);
-            assertThat(log.messages())
+            await().untilAsserted(() -> assertThat(log.messages())
                     .hasSize(2)
                     .last()
                     .asString()
-                    .startsWith("INFO Whoever waits for a lock is woken");
+                    .startsWith("INFO Whoever waits for a lock is woken"));
             long released = System.nanoTime();
             lock.close();
             assertThat(Duration.ofNanos(waiter.get(10, TimeUnit.SECONDS) - released))
                     .isLessThan(TOLD);
+        }
+    }
+
+    /** Instead of what the server does by itself. */
+    private void announcementsDo(String plpgsql) {
+        database.execute("""
+                ALTER FUNCTION pg_catalog.pg_advisory_lock_shared(int, int) RENAME TO real_advisory_lock_shared;
+                CREATE FUNCTION pg_catalog.pg_advisory_lock_shared(int, int) RETURNS void LANGUAGE plpgsql
+                AS $$ BEGIN %s; END $$
+                """.formatted(plpgsql));
+    }
+
+    /** A session that can be opened and never be used is an outage as well. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "08006", "57P01", "57P03", "25006", "26000", "42P05", "40001", "40P01", "53200", "42501", "22012",
+                "XX000"
+            })
+    void whateverErrorTheAnnouncementMeetsWaitersPollAndThatIsToldOnce(String state) throws Exception {
+        try (CapturedLog log = CapturedLog.of(NotifiedWakeUps.class)) {
+            announcementsDo("RAISE EXCEPTION 'as planned' USING ERRCODE = '" + state + "'");
+            LockHandle lock = granted(a, request("n", LockStrategy.LEASE));
+            Future<Long> waiter = grantedAt(b, request("n", LockStrategy.LEASE));
+            await().atMost(Duration.ofSeconds(10))
+                    .untilAsserted(() -> assertThat(log.messages()).isNotEmpty());
+            // Whoever comes later finds the same.
+            Future<Long> another = grantedAt(b, request("m", LockStrategy.LEASE));
+            assertThat(another.get(10, TimeUnit.SECONDS)).isNotNull();
+
+            long released = System.nanoTime();
+            lock.close();
+
+            assertThat(Duration.ofNanos(waiter.get(10, TimeUnit.SECONDS) - released))
+                    .isLessThan(POLLED);
+            assertThat(log.messages())
+                    .singleElement()
+                    .asString()
+                    .startsWith("WARN Whoever waits for a lock polls until a session that listens can be used")
+                    .contains("as planned");
+        }
+    }
+
+    /** Somebody is in the way for a moment: he is announced when that is over. */
+    @ParameterizedTest
+    @ValueSource(strings = {"55P03", "57014"})
+    void whoCouldNotBeAnnouncedInTimeIsAnnouncedLater(String state) throws Exception {
+        try (CapturedLog log = CapturedLog.of(NotifiedWakeUps.class)) {
+            database.execute("CREATE SEQUENCE asked");
+            announcementsDo("""
+                    IF nextval('public.asked') <= 3 THEN RAISE EXCEPTION 'as planned' USING ERRCODE = '%s'; END IF;
+                    PERFORM pg_catalog.real_advisory_lock_shared($1, $2)
+                    """.formatted(state));
+            LockHandle lock = granted(a, request("n", LockStrategy.LEASE));
+            Future<Long> waiter = grantedAt(b, request("n", LockStrategy.LEASE));
+            awaitAnnounced("n", 1);
+
+            long released = System.nanoTime();
+            lock.close();
+
+            assertThat(Duration.ofNanos(waiter.get(10, TimeUnit.SECONDS) - released))
+                    .isLessThan(TOLD);
+            assertThat(log.messages()).isEmpty();
+            assertThat(database.number("SELECT last_value FROM asked")).isEqualTo(4);
         }
     }
 

@@ -16,6 +16,7 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -217,5 +218,26 @@ class BorrowedConnectionsTests {
                 BorrowedConnectionsTests.class.getClassLoader(),
                 new Class<?>[] {DataSource.class},
                 (proxy, method, arguments) -> connection);
+    }
+
+    /** A pool that ends because of an interrupt was asked, nothing else: it is asked again, and the interrupt is kept. */
+    @Test
+    void aPoolThatAnInterruptKeepsFromLendingIsAskedOnceMore() throws Exception {
+        AtomicInteger times = new AtomicInteger();
+        try (HikariDataSource pool = new HikariDataSource(config()) {
+                    @Override
+                    public Connection getConnection() throws SQLException {
+                        if (times.incrementAndGet() == 1) {
+                            Thread.currentThread().interrupt();
+                            throw new SQLException("interrupted while waiting", new InterruptedException());
+                        }
+                        return super.getConnection();
+                    }
+                };
+                BorrowedConnections borrowed = new BorrowedConnections(pool, TIMEOUTS)) {
+            assertThat(ask(borrowed, "SELECT 1")).isEqualTo("1");
+            assertThat(Thread.interrupted()).isTrue();
+            assertThat(times).hasValue(2);
+        }
     }
 }

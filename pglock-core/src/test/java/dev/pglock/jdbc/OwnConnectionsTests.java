@@ -330,6 +330,32 @@ class OwnConnectionsTests {
             assertThat(ask(own, Lane.WORK, "SELECT 1")).isEqualTo("1");
 
             assertThat(Duration.ofNanos(System.nanoTime() - back)).isLessThan(Duration.ofSeconds(1));
+            long opened = proxy.connections();
+            for (int i = 0; i < 5; i++) {
+                assertThat(ask(own, Lane.WORK, "SELECT 1")).isEqualTo("1");
+            }
+            assertThat(proxy.connections()).as("no doubt is left").isEqualTo(opened);
+            own.close();
+        }
+    }
+
+    /** A connection that is found broken is replaced at once or not at all: the pool would try for longer. */
+    @Test
+    void whoseConnectionBreaksWhenNoOtherCanBeHadIsToldInTime() throws Exception {
+        try (TcpProxy proxy = TcpProxy.to(database.server())) {
+            OwnConnections own = connections(
+                    2, () -> ConnectionSpec.of(database.url(proxy), database.username(), database.password()));
+            assertThat(ask(own, Lane.WORK, "SELECT 1")).isEqualTo("1");
+            proxy.refuse();
+            long asked = System.nanoTime();
+
+            assertThatExceptionOfType(SQLException.class)
+                    .isThrownBy(() -> own.run(
+                            Lane.WORK,
+                            TIMEOUTS.work(),
+                            (connection, unanswered) -> TestDatabase.text(connection, "SELECT 1")));
+
+            assertThat(Duration.ofNanos(System.nanoTime() - asked)).isLessThan(TIMEOUTS.work());
             own.close();
         }
     }

@@ -20,6 +20,7 @@ import org.junit.jupiter.api.Test;
 class FencedCommitTests {
 
     private static final String TIMEOUT = "SELECT current_setting('idle_in_transaction_session_timeout')";
+    private static final String LOCK_TIMEOUT = "SELECT current_setting('lock_timeout')";
 
     private final LeaseStores stores = LeaseStores.withTable();
     private final LeaseStore a = stores.store("A");
@@ -74,6 +75,63 @@ class FencedCommitTests {
             settings.execute("SET idle_in_transaction_session_timeout = '1d'");
             checked(business, lock);
             assertThat(TestDatabase.text(business, TIMEOUT)).isNotEqualTo("1d");
+        }
+    }
+
+    /** Whoever has the whole table locked, for a migration say. */
+    @Test
+    void aCommitWaitsForTheTableNoLongerThanItsAnswerIsOfUse() throws Exception {
+        Duration bound = JdbcTimeouts.of(LeaseStores.LEASE).work();
+        ClaimAnswer.Granted lock = LeaseStores.granted(a, "name");
+        try (Connection business = stores.database().direct();
+                Connection migration = stores.database().direct();
+                Statement work = business.createStatement();
+                Statement locks = migration.createStatement()) {
+            business.setAutoCommit(false);
+            migration.setAutoCommit(false);
+            for (String theirs : new String[] {"0", "1h", "100ms"}) {
+                work.execute("SET lock_timeout = '" + theirs + "'");
+                business.commit();
+                locks.execute("LOCK TABLE pglock_lease IN ACCESS EXCLUSIVE MODE");
+
+                long asked = System.nanoTime();
+                assertThatExceptionOfType(SQLException.class)
+                        .isThrownBy(() -> checked(business, lock))
+                        .satisfies(e -> assertThat(e.getSQLState()).isEqualTo("55P03"));
+                Duration waited = Duration.ofNanos(System.nanoTime() - asked);
+                if (theirs.equals("100ms")) {
+                    assertThat(waited).as("theirs is shorter").isLessThan(bound);
+                } else {
+                    assertThat(waited).isBetween(bound.minusMillis(50), bound.plusSeconds(2));
+                }
+                business.rollback();
+                migration.rollback();
+                assertThat(TestDatabase.text(business, LOCK_TIMEOUT)).isEqualTo(theirs);
+            }
+        }
+    }
+
+    /** What is deferred until the commit waits for locks as its transaction wants it to. */
+    @Test
+    void afterTheCheckTheTransactionWaitsForLocksAsBefore() throws Exception {
+        ClaimAnswer.Granted lock = LeaseStores.granted(a, "name");
+        try (Connection business = stores.database().direct();
+                Statement settings = business.createStatement()) {
+            business.setAutoCommit(false);
+            for (int isolation :
+                    new int[] {Connection.TRANSACTION_READ_COMMITTED, Connection.TRANSACTION_REPEATABLE_READ}) {
+                business.setTransactionIsolation(isolation);
+                for (String theirs : new String[] {"0", "1h", "100ms", "90min"}) {
+                    settings.execute("SET LOCAL lock_timeout = '" + theirs + "'");
+                    Tenancy held = checked(business, lock);
+                    assertThat(TestDatabase.text(business, LOCK_TIMEOUT)).isEqualTo(theirs);
+                    a.checkCommit(business, held);
+                    assertThat(TestDatabase.text(business, LOCK_TIMEOUT)).isEqualTo(theirs);
+                    business.commit();
+                    assertThat(TestDatabase.text(business, LOCK_TIMEOUT)).isEqualTo("0");
+                    business.rollback();
+                }
+            }
         }
     }
 }

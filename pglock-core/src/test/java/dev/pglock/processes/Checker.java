@@ -52,10 +52,10 @@ final class Checker {
 
     /** Somebody had been granted the lock before a holder of an older tenure committed. */
     private static final String LATE_COMMITS = """
-            SELECT count(*) FROM committed a
-            WHERE name LIKE ? || '%'
-              AND EXISTS (SELECT FROM committed b WHERE b.name = a.name AND b.fence > a.fence
-                                                    AND b.acquired_at < a.committed_at)
+            SELECT count(*) FROM (SELECT min(acquired_at) OVER (PARTITION BY name ORDER BY fence DESC
+                                                                GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+                                         < committed_at AS late
+                                  FROM committed WHERE name LIKE ? || '%') AS i WHERE late
             """;
 
     private static final String COMMITS_OUT_OF_ORDER = """

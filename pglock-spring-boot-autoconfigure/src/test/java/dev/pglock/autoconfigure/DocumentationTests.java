@@ -8,6 +8,7 @@ import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -30,6 +31,10 @@ class DocumentationTests {
     /** To a page of this project, to a heading, or both. */
     private static final Pattern LINK = Pattern.compile("\\]\\((?!https?:)([^)#]*)(?:#([^)]*))?\\)");
 
+    /** A class of tests, a test in one, or a test in the class that was named before. */
+    private static final Pattern NAMED = Pattern.compile(
+            "`(?:(?<type>[A-Z]\\w+(?:Tests|Contract))(?:\\.(?<test>[a-z]\\w+))?|(?<next>[a-z]+[A-Z]\\w{18,}))`");
+
     private record Message(String level, String text) {
 
         boolean isBegunBy(Message row) {
@@ -44,15 +49,11 @@ class DocumentationTests {
     @Test
     void theReadmeLeadsToEveryPageAndEveryLinkLeadsSomewhere() throws IOException {
         String readme = Files.readString(Path.of("../README.md"));
-        List<Path> pages;
-        try (Stream<Path> files = Files.list(Path.of("../docs"))) {
-            pages = files.filter(file -> file.toString().endsWith(".md")).toList();
-        }
-        assertThat(pages)
+        List<Path> pages = pages();
+        assertThat(pages.subList(1, pages.size()))
                 .hasSizeGreaterThan(10)
                 .allSatisfy(page -> assertThat(readme).contains("](docs/" + page.getFileName()));
-        for (Path page : Stream.concat(Stream.of(Path.of("../README.md")), pages.stream())
-                .toList()) {
+        for (Path page : pages) {
             Matcher link = LINK.matcher(Files.readString(page));
             while (link.find()) {
                 Path target = link.group(1).isEmpty() ? page : page.resolveSibling(link.group(1));
@@ -61,6 +62,72 @@ class DocumentationTests {
                     assertThat(anchors(target)).as(link.group() + " in " + page).contains(link.group(2));
                 }
             }
+        }
+    }
+
+    /** Whoever renames a test renames it in the pages. */
+    @Test
+    void everyTestThatAPageNamesExists() throws IOException {
+        Map<String, String> sources = testSources();
+        int named = 0;
+        for (Path page : pages()) {
+            String last = "";
+            Matcher name = NAMED.matcher(Files.readString(page));
+            while (name.find()) {
+                boolean isNext = name.group("next") != null;
+                if (isNext && !page.endsWith("guarantees.md")) {
+                    continue;
+                }
+                last = isNext ? last : name.group("type");
+                String test = isNext ? name.group("next") : name.group("test");
+                assertThat(sources).as(name.group() + " in " + page).containsKey(last);
+                if (test != null) {
+                    assertThat(sources.get(last))
+                            .as(name.group() + " in " + page)
+                            .contains("void " + test + "(");
+                    named++;
+                }
+            }
+        }
+        assertThat(named).isGreaterThan(80);
+    }
+
+    /** Each row of the failure tables says by which test it is shown. */
+    @Test
+    void everyGuaranteeNamesATest() throws IOException {
+        List<String> rows = docs("guarantees.md")
+                .lines()
+                .filter(line -> line.startsWith("| ") && !line.startsWith("| what happens"))
+                .toList();
+        assertThat(rows)
+                .hasSizeGreaterThan(50)
+                .allSatisfy(row -> assertThat(row).containsPattern(NAMED));
+    }
+
+    private static Map<String, String> testSources() throws IOException {
+        Map<String, String> sources = new HashMap<>();
+        try (Stream<Path> modules = Files.list(Path.of(".."))) {
+            for (Path tests : modules.map(module -> module.resolve("src/test/java"))
+                    .filter(Files::isDirectory)
+                    .toList()) {
+                try (Stream<Path> files = Files.walk(tests)) {
+                    for (Path file : files.filter(path -> path.toString().endsWith(".java"))
+                            .toList()) {
+                        sources.put(file.getFileName().toString().replace(".java", ""), Files.readString(file));
+                    }
+                }
+            }
+        }
+        return sources;
+    }
+
+    /** README first. */
+    private static List<Path> pages() throws IOException {
+        try (Stream<Path> files = Files.list(Path.of("../docs"))) {
+            return Stream.concat(
+                            Stream.of(Path.of("../README.md")),
+                            files.filter(file -> file.toString().endsWith(".md")))
+                    .toList();
         }
     }
 
