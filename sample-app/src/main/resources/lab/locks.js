@@ -40,7 +40,7 @@ export class Locks {
     row.meter = make('div', 'meter lease', lease);
     row.fill = make('i', '', row.meter);
     row.left = make('small', '', lease);
-    row.progress = make('div', 'meter progress', lease);
+    row.progress = make('div', 'meter progress never', lease);
     row.progressFill = make('i', '', row.progress);
     row.data = make('small', 'data', lease);
     const last = make('td', '', tr);
@@ -64,9 +64,10 @@ export class Locks {
     say(row.fence, lock.fence === null ? '' : `fence ${lock.fence}`);
     const progress = held && /(\d+) of (\d+)/.exec(lock.data ?? '');
     row.progress.classList.toggle('none', !progress);
+    if (progress) row.progress.classList.remove('never');
     if (progress) row.progressFill.style.width = `${100 * progress[1] / progress[2]}%`;
     say(row.data, held ? lock.data ?? '' : '');
-    say(row.tick, lock.lastTick === null ? lock.completed.length ? `done: version ${lock.completed.join(', ')}` : '–' : `tick ${clock(lock.lastTick)}`);
+    say(row.tick, lock.lastTick === null ? lock.completed.length ? `done: version ${lock.completed.join(', ')}` : lock.since === null ? '–' : `began ${clock(lock.since)}` : `tick ${clock(lock.lastTick)}`);
     say(row.last, lock.lastFinished === null ? '' : `${lock.lastHolder ?? ''} ${lock.lastOutcome?.toLowerCase() ?? ''} ${clock(lock.lastFinished)}`);
     say(row.waiting, lock.waiting.length ? lock.waiting.join(', ') : '');
   }

@@ -221,16 +221,17 @@ export class Timeline {
     group.setAttribute('class', `run ${state}`);
     group.setAttribute('data-state', state);
     const bodyEnd = state === 'lost' && run.lostAt !== null ? Math.min(run.lostAt, end) : end;
-    this.place(body, run.start, bodyEnd);
+    // However short, a run is to be told from a skip.
+    this.place(body, run.start, bodyEnd, 4);
     if (state === 'lost') this.place(after, bodyEnd, end);
     if (state === 'died') this.place(after, end, Math.max(end, run.leaseEnd ?? end));
     title.textContent = `${run.lock} on ${run.replica}, ${state}, fence ${run.fence}, ${clock(run.start)}, ${seconds(end - run.start)}`;
     run.nodes.drawn = `${run.state}${run.end}${run.leaseEnd}${run.lostAt}`;
   }
 
-  place(rect, from, to) {
+  place(rect, from, to, least = 1) {
     rect.setAttribute('x', this.x(from));
-    rect.setAttribute('width', Math.max(1.5, this.x(to) - this.x(from)));
+    rect.setAttribute('width', Math.max(least, this.x(to) - this.x(from)));
   }
 
   /** Drawn only when the run before was lost or died: that a job changes its replica otherwise is nothing to be told. */
