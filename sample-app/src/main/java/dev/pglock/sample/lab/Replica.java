@@ -41,9 +41,11 @@ final class Replica implements AutoCloseable {
 
     private final ReentrantLock guard = new ReentrantLock();
 
-    private @Nullable Process process;
+    // Read without the guard: whoever waits at the board looks at states, and the guard is held while the board is written.
 
-    private String state = "down";
+    private volatile @Nullable Process process;
+
+    private volatile String state = "down";
 
     private String strategyOfDigest = "lease";
 
@@ -62,11 +64,12 @@ final class Replica implements AutoCloseable {
     }
 
     ReplicaView view() {
-        return locked(() -> new ReplicaView(this.name, this.state, this.process == null ? null : this.process.pid()));
+        Process running = this.process;
+        return new ReplicaView(this.name, this.state, running == null ? null : running.pid());
     }
 
     boolean is(String state) {
-        return locked(() -> this.state.equals(state));
+        return this.state.equals(state);
     }
 
     /** Starts its process, unless there is one. Returns at once; it is {@code up} when it has said so. */
@@ -172,12 +175,13 @@ final class Replica implements AutoCloseable {
     /** Sends a command down the pipe. */
     void command(String line) {
         locked(() -> {
-            if (this.process == null) {
+            Process running = this.process;
+            if (running == null) {
                 throw new LabException("Replica " + this.name + " is down.");
             }
             try {
                 // Not buffered, and never closed before the end of the process: that would be the end of the lab to it.
-                OutputStream input = this.process.getOutputStream();
+                OutputStream input = running.getOutputStream();
                 input.write((line + "\n").getBytes(StandardCharsets.UTF_8));
                 input.flush();
             } catch (IOException ex) {
