@@ -41,7 +41,8 @@ final class Replica implements AutoCloseable {
 
     private final ReentrantLock guard = new ReentrantLock();
 
-    // Read without the guard: whoever waits at the board looks at states, and the guard is held while the board is written.
+    // Read without the guard: whoever waits at the board looks at states, and the guard is held while the board is
+    // written.
 
     private volatile @Nullable Process process;
 

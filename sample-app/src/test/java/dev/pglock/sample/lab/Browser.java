@@ -144,8 +144,10 @@ final class Browser implements AutoCloseable {
     }
 
     void screenshot(Path file) throws IOException, InterruptedException {
+        // The pointer is where a button was clicked last.
+        JsonNode moved = command("Input.dispatchMouseEvent", Map.of("type", "mouseMoved", "x", 4, "y", 4));
         // A full frame later, so that what was asked for before is on it.
-        JsonNode ignored = run("return new Promise(done => setTimeout(done, 300))");
+        JsonNode ignored = run("document.activeElement?.blur(); return new Promise(done => setTimeout(done, 300))");
         String image = command("Page.captureScreenshot", Map.of("format", "png"))
                 .path("data")
                 .asString();
