@@ -278,7 +278,9 @@ final class Board {
             } else if (run.isRunning()
                     && isFrozen.test(run.replica())
                     && (own ? row.state().equals("EXPIRED") : row.fence() > run.fence())) {
-                long at = own && row.until() != null ? row.until() : now();
+                // At its end, which is not known any more once another has it: then not later than that.
+                Long end = own ? row.until() : row.since();
+                long at = end == null ? now() : end;
                 put(run.lost(at));
                 add(new LabEvent(
                         ++this.ids,

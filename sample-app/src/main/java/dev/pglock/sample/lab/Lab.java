@@ -13,12 +13,14 @@ import java.util.Optional;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import org.springframework.beans.BeansException;
 import org.springframework.boot.Banner;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.boot.logging.LoggingSystem;
 import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.core.NestedExceptionUtils;
 import org.springframework.jdbc.core.simple.JdbcClient;
 
 /**
@@ -99,7 +101,12 @@ public final class Lab implements AutoCloseable {
             return null;
         });
         locked(() -> {
-            this.context = openRegistry(database());
+            try {
+                this.context = openRegistry(database());
+            } catch (BeansException ex) {
+                throw new LabException(
+                        database().url() + " cannot be used: " + NestedExceptionUtils.getMostSpecificCause(ex).getMessage(), ex);
+            }
             return null;
         });
         locked(() -> {
@@ -123,7 +130,7 @@ public final class Lab implements AutoCloseable {
                 // It is closed when the replicas have ended, not at the same time.
                 .registerShutdownHook(false)
                 .properties(Map.of(
-                        "logging.level.root", "error",
+                        "logging.level.root", "off",
                         "logging.level.dev.pglock", "off",
                         "pglock.instance-id", "lab",
                         "spring.datasource.hikari.maximum-pool-size", "4",

@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
  * @param port where the page is; 0: any that is free
  * @param url of a PostgreSQL that is there already; null: the lab brings its own
  * @param username its user
- * @param password and password
+ * @param password and password; null: that of the environment variable PGPASSWORD
  */
 record LabOptions(
         int port,
