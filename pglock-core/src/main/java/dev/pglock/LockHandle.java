@@ -116,7 +116,7 @@ public interface LockHandle extends AutoCloseable {
      * Has the action run once, on a thread of the registry, when the lock is lost; at once if that has happened already.
      * It never runs after a release. What it throws is logged and changes nothing.
      *
-     * @param action must not block for long
+     * @param action must not block for long: a registry runs 64 of them at a time, and the others wait
      */
     void onLost(Runnable action);
 

@@ -6,13 +6,17 @@ import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
 import java.time.Duration;
+import java.util.Map;
 
 /** One server and one database with the tables of all, with the settings of a fresh PostgreSQL but for autovacuum. */
 final class Arena implements AutoCloseable {
 
     static final Duration LEASE = Duration.ofSeconds(30);
 
-    private final PostgresServer server = PostgresServer.dedicated("fsync", "on");
+    /** Nobody's commit is lost: what is embedded for tests is less careful. */
+    private static final Map<String, String> DURABLE = Map.of("fsync", "on", "synchronous_commit", "on");
+
+    private final PostgresServer server = PostgresServer.dedicated(DURABLE);
     private final TestDatabase database = server.newDatabase();
 
     Arena() {

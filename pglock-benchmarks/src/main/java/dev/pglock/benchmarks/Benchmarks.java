@@ -84,13 +84,14 @@ public final class Benchmarks {
 
     private static void printMachine(Arena arena) throws IOException {
         System.out.printf(
-                "%s: JDK %s, %d processors (%s), PostgreSQL %s, fsync %s.%n",
+                "%s: JDK %s, %d processors (%s), PostgreSQL %s, fsync %s, synchronous_commit %s.%n",
                 LocalDate.now(ZoneOffset.UTC),
                 Runtime.version(),
                 Runtime.getRuntime().availableProcessors(),
                 processor(),
                 setting(arena.database(), "server_version"),
-                setting(arena.database(), "fsync"));
+                setting(arena.database(), "fsync"),
+                setting(arena.database(), "synchronous_commit"));
     }
 
     private static String processor() throws IOException {

@@ -31,7 +31,7 @@ record Settings(Set<Part> parts, int rounds, Duration length, int handOvers) {
             Options:
               --quick              one short round of everything: shows that it runs, measures nothing
               --rounds=5           how often each combination is measured
-              --millis=1000        length of one measurement
+              --millis=500         length of one measurement
               --hand-overs=1000    how many hand-overs are timed
               --only=costs,slow    these tables only: %s""".formatted(Arrays.stream(Part.values())
             .map(part -> part.name().toLowerCase(Locale.ROOT))
@@ -40,7 +40,7 @@ record Settings(Set<Part> parts, int rounds, Duration length, int handOvers) {
     static Settings of(String[] arguments) {
         Set<Part> parts = new LinkedHashSet<>(Arrays.asList(Part.values()));
         int rounds = 5;
-        Duration length = Duration.ofSeconds(1);
+        Duration length = Duration.ofMillis(500);
         int handOvers = 1000;
         for (String argument : arguments) {
             String value = argument.substring(argument.indexOf('=') + 1);

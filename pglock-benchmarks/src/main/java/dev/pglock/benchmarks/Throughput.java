@@ -7,14 +7,15 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiFunction;
-import org.jspecify.annotations.Nullable;
 
 /** Operations per second, in rounds in which everybody has its turn, each round in another order. */
 final class Throughput {
@@ -26,20 +27,21 @@ final class Throughput {
     private enum Scenario {
         KNOWN("acquire + release, known name") {
             @Override
-            void once(Peer peer, PeerKind kind, int thread) throws Exception {
-                taken(peer.tryLock("known-" + thread)).unlock();
+            boolean once(Peer peer, PeerKind kind, int thread) throws Exception {
+                return takenAndGivenBack(peer, "known-" + thread);
             }
         },
         FRESH("acquire + release, name never seen") {
             @Override
-            void once(Peer peer, PeerKind kind, int thread) throws Exception {
-                taken(peer.tryLock("fresh-" + COUNT.incrementAndGet())).unlock();
+            boolean once(Peer peer, PeerKind kind, int thread) throws Exception {
+                return takenAndGivenBack(peer, "fresh-" + COUNT.incrementAndGet());
             }
         },
         DENIED("denied attempt") {
             @Override
-            void once(Peer peer, PeerKind kind, int thread) throws Exception {
-                peer.tryLock("held-" + kind + thread);
+            boolean once(Peer peer, PeerKind kind, int thread) throws Exception {
+                Peer.Held ignored = peer.tryLock("held-" + kind + thread);
+                return true;
             }
         };
 
@@ -50,15 +52,20 @@ final class Throughput {
             this.title = title;
         }
 
-        abstract void once(Peer peer, PeerKind kind, int thread) throws Exception;
+        /** False if a lock that nobody else wants was not granted. */
+        abstract boolean once(Peer peer, PeerKind kind, int thread) throws Exception;
 
-        private static Peer.Held taken(Peer.@Nullable Held held) {
-            if (held == null) {
-                throw new IllegalStateException("Not granted");
+        private static boolean takenAndGivenBack(Peer peer, String name) throws Exception {
+            Peer.Held held = peer.tryLock(name);
+            if (held != null) {
+                held.unlock();
             }
-            return held;
+            return held != null;
         }
     }
+
+    /** How often a lock that was free was not granted. */
+    private final Map<PeerKind, AtomicLong> refused = new ConcurrentHashMap<>();
 
     private final Settings settings;
     private final BiFunction<String, Integer, Place> places;
@@ -83,6 +90,11 @@ final class Throughput {
             }
         }
         table.print(title, explanation);
+        refused.forEach((kind, times) -> System.out.printf(
+                Locale.ROOT,
+                "%s refused a lock that was free %,d times; that is not counted as done.%n%n",
+                kind.title(),
+                times.get()));
     }
 
     /** Round by round, so that what disturbed a round disturbs both. */
@@ -107,7 +119,7 @@ final class Throughput {
                     Peer holder = kind.open(places.apply("holder", 2));
                     holders.add(holder);
                     for (int thread = 0; thread < threads; thread++) {
-                        taken.add(Scenario.taken(holder.tryLock("held-" + kind + thread)));
+                        taken.add(Objects.requireNonNull(holder.tryLock("held-" + kind + thread)));
                         if (kind != PeerKind.FLOOR && peer(peers, kind).tryLock("held-" + kind + thread) != null) {
                             throw new IllegalStateException("Not denied");
                         }
@@ -154,8 +166,11 @@ final class Throughput {
             running.add(pool.submit(() -> {
                 long calls = 0;
                 while (System.nanoTime() < until) {
-                    scenario.once(peer, kind, thread);
-                    calls++;
+                    if (scenario.once(peer, kind, thread)) {
+                        calls++;
+                    } else {
+                        refused.computeIfAbsent(kind, key -> new AtomicLong()).incrementAndGet();
+                    }
                 }
                 return calls;
             }));

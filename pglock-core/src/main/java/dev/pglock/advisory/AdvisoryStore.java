@@ -30,6 +30,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -57,6 +58,10 @@ public final class AdvisoryStore implements LockStore {
     private final TransactionLock transactionLock;
 
     private final ReentrantLock opening = new ReentrantLock();
+
+    /** Changed and read by whoever opens. */
+    private @Nullable Failure lastFailure;
+
     private volatile @Nullable LockSession current;
     private volatile boolean closed;
 
@@ -99,13 +104,19 @@ public final class AdvisoryStore implements LockStore {
 
     // ---- claim
 
+    /** On a session that does not answer any more, and then on another, it takes no longer than a lease altogether. */
     @Override
     public ClaimAnswer claim(Claim claim) {
+        Duration whole = settings.timeouts().work();
+        long until = System.nanoTime() + whole.toNanos();
         for (boolean again = false; ; again = true) {
             LockSession session = null;
             try {
-                session = session();
-                return claims.on(session, claim, work::size);
+                Duration left = longer(
+                        Duration.ofNanos(until - System.nanoTime()),
+                        settings.timeouts().statement());
+                session = session(left);
+                return claims.on(session, claim, again ? left : shorter(whole, silence()), work::size);
             } catch (SQLException e) {
                 // It may have died while nobody looked. A grant that was under way died with it.
                 if (session == null || !session.hasEnded() || again) {
@@ -172,16 +183,28 @@ public final class AdvisoryStore implements LockStore {
         if (session == null || session.hasEnded()) {
             return allEnded(renewals);
         }
-        Duration half = settings.lease().dividedBy(2);
         try {
             return session.ask(
-                    half.compareTo(budget) > 0 ? half : budget, connection -> renew(connection, session, renewals));
+                    longer(silence(), budget),
+                    turn -> session.persist(connection -> renew(connection, session, renewals)));
         } catch (SQLException e) {
             if (session.hasEnded()) {
                 return allEnded(renewals);
             }
             throw new LockStorageException("The lock session did not answer: " + e.getMessage(), e);
         }
+    }
+
+    private Duration silence() {
+        return settings.lease().dividedBy(2);
+    }
+
+    private static Duration longer(Duration one, Duration other) {
+        return one.compareTo(other) >= 0 ? one : other;
+    }
+
+    private static Duration shorter(Duration one, Duration other) {
+        return one.compareTo(other) <= 0 ? one : other;
     }
 
     private static List<RenewalAnswer> allEnded(List<Renewal> renewals) {
@@ -310,7 +333,7 @@ public final class AdvisoryStore implements LockStore {
             return false;
         }
         try {
-            return session.ask(settings.timeouts().work(), connection -> release(connection, session, release));
+            return session.ask(settings.timeouts().work(), turn -> release(session, release));
         } catch (SQLException e) {
             if (session.hasEnded()) {
                 return false;
@@ -319,7 +342,7 @@ public final class AdvisoryStore implements LockStore {
         }
     }
 
-    private boolean release(Connection connection, LockSession session, Release release) throws SQLException {
+    private boolean release(LockSession session, Release release) throws SQLException {
         session.touch();
         Held tenure = session.held(release.key());
         if (tenure == null || tenure.fence() != release.fence()) {
@@ -333,6 +356,10 @@ public final class AdvisoryStore implements LockStore {
             boolean ignored = session.unlock(release.key());
             return false;
         }
+        return session.persist(connection -> end(connection, session, tenure, release));
+    }
+
+    private boolean end(Connection connection, LockSession session, Held tenure, Release release) throws SQLException {
         boolean memorable = release.minHold() != null || release.completed() != null || tenure.endCounts();
         if (memorable && remember(connection, tenure, release)) {
             session.dropTick(tenure);
@@ -471,24 +498,67 @@ public final class AdvisoryStore implements LockStore {
 
     // ---- the session
 
-    private LockSession session() throws SQLException {
+    private LockSession session(Duration budget) throws SQLException {
         LockSession session = current;
         if (session != null && !session.hasEnded() && !closed) {
             return session;
         }
-        opening.lock();
+        long asked = System.nanoTime();
+        awaitOpening(asked + budget.toNanos());
         try {
             if (closed) {
                 throw new SQLException("The lock session of this registry has been closed");
             }
             session = current;
             if (session == null || session.hasEnded()) {
-                session = sessions.open();
+                session = opened(asked, budget);
                 current = session;
             }
             return session;
         } finally {
             opening.unlock();
+        }
+    }
+
+    /** Whoever has waited for somebody who could not open one does not try by himself, one after the other. */
+    private LockSession opened(long asked, Duration budget) throws SQLException {
+        Failure before = lastFailure;
+        if (before != null && before.at() - asked >= 0) {
+            throw new SQLException(before.why().getMessage(), before.why().getSQLState(), before.why());
+        }
+        try {
+            return sessions.open(budget);
+        } catch (SQLException e) {
+            lastFailure = new Failure(e, System.nanoTime());
+            throw e;
+        }
+    }
+
+    /**
+     * A session that could not be opened.
+     *
+     * @param at {@link System#nanoTime()}
+     */
+    private record Failure(SQLException why, long at) {}
+
+    /** An interrupt neither ends it nor gets lost. */
+    private void awaitOpening(long until) throws SQLException {
+        boolean interrupted = false;
+        try {
+            while (true) {
+                try {
+                    if (opening.tryLock(Math.max(0, until - System.nanoTime()), TimeUnit.NANOSECONDS)) {
+                        return;
+                    }
+                    throw new SQLException("The lock session could not be opened in time", "08001");
+                } catch (InterruptedException e) {
+                    interrupted = true;
+                }
+            }
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
         }
     }
 

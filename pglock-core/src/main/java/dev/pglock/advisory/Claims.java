@@ -52,11 +52,12 @@ final class Claims {
     /**
      * To be called by whoever asks on the session, again and again if need be.
      *
+     * @param budget after which the session is given up, if it has not answered
      * @param elsewhere how many keys this replica has on other sessions
      */
-    ClaimAnswer on(LockSession session, Claim claim, IntSupplier elsewhere) throws SQLException {
+    ClaimAnswer on(LockSession session, Claim claim, Duration budget, IntSupplier elsewhere) throws SQLException {
         session.touch();
-        return session.ask(settings.timeouts().work(), connection -> claim(connection, session, claim, elsewhere));
+        return session.ask(budget, turn -> session.persist(connection -> claim(connection, session, claim, elsewhere)));
     }
 
     /** The server's lock table is shared by everybody: all that takes room in it counts. */

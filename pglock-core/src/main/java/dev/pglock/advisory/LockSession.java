@@ -1,6 +1,7 @@
 package dev.pglock.advisory;
 
 import dev.pglock.ConnectionWork;
+import dev.pglock.jdbc.Conflicts;
 import dev.pglock.jdbc.SessionFactory;
 import dev.pglock.jdbc.SqlStates;
 import dev.pglock.jdbc.Telling;
@@ -55,6 +56,9 @@ final class LockSession {
 
     /** Keys of ticks, with the {@link System#nanoTime()} until which they are kept. Changed and read like those above. */
     private final Map<Long, Long> ticks = new ConcurrentHashMap<>();
+
+    /** {@link System#nanoTime()} at which the budget of whoever has the turn is used up. */
+    private long turnEnds;
 
     private volatile Phase phase = Phase.OPEN;
     private volatile long usedAt = System.nanoTime();
@@ -128,6 +132,7 @@ final class LockSession {
         try {
             long millis = TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime());
             connection.setNetworkTimeout(Runnable::run, (int) Math.max(1, Math.min(Integer.MAX_VALUE, millis)));
+            turnEnds = until;
             return work.on(connection);
         } catch (SQLException e) {
             SqlStates.Kind kind = SqlStates.kindOf(e);
@@ -135,6 +140,23 @@ final class LockSession {
                 end();
             }
             throw e;
+        }
+    }
+
+    /**
+     * In turn: does it again where it failed by the bad luck of a moment. To begin anew with another session, as others do,
+     * would be to lose everything. An attempt that fails must leave nothing in the way of the next.
+     */
+    <T extends @Nullable Object> T persist(Work<T> work) throws SQLException {
+        Conflicts conflicts = new Conflicts();
+        while (true) {
+            try {
+                return work.on(connection);
+            } catch (SQLException e) {
+                if (System.nanoTime() - turnEnds >= 0 || !conflicts.mayPass(e)) {
+                    throw e;
+                }
+            }
         }
     }
 

@@ -56,7 +56,11 @@ public final class LockSessions {
      * @throws UnsupportedDatabaseException if a transaction pooler stands in between; the message names the ways out
      */
     LockSession open() throws SQLException {
-        Connection session = sessions.open(sessions.settings().timeouts().work());
+        return open(sessions.settings().timeouts().work());
+    }
+
+    LockSession open(Duration budget) throws SQLException {
+        Connection session = sessions.open(budget);
         boolean ready = false;
         try {
             int pid = check(session);

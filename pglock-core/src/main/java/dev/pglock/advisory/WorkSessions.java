@@ -105,7 +105,7 @@ final class WorkSessions {
             LockSession own = sessions.open();
             session = own;
             // Its room is reserved.
-            ClaimAnswer answer = claims.on(own, claim, () -> 0);
+            ClaimAnswer answer = claims.on(own, claim, settings.timeouts().work(), () -> 0);
             granted = answer instanceof ClaimAnswer.Granted;
             return answer;
         } catch (SQLException e) {

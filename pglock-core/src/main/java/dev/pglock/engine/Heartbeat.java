@@ -142,7 +142,8 @@ final class Heartbeat extends Pulse {
             renewals.add(lock.renewal());
         }
         long sentAt = System.nanoTime();
-        List<RenewalAnswer> answers = outage.observe(() -> store.renew(renewals, budget, LockStore.Caller.HEARTBEAT));
+        List<RenewalAnswer> answers = outage.observe(
+                () -> store.renew(renewals, budget, LockStore.Caller.HEARTBEAT), Heartbeat::isFromDatabase);
         List<HeldLock> skipped = new ArrayList<>();
         for (RenewalAnswer answer : answers) {
             HeldLock lock = byName.get(answer.name());
@@ -155,6 +156,11 @@ final class Heartbeat extends Pulse {
             }
         }
         return skipped;
+    }
+
+    /** That a session has ended is known without asking. */
+    static boolean isFromDatabase(List<RenewalAnswer> answers) {
+        return answers.stream().anyMatch(answer -> answer.result() != RenewalAnswer.Result.SESSION_ENDED);
     }
 
     /** Lets a tenure know what the server said of its renewal. */

@@ -43,6 +43,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -64,6 +65,7 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private static final long IDLE_POLL_MILLIS = 20;
     private static final long LAST_WAIT_MILLIS = 500;
     private static final int GREATEST_REASON = 500;
+    private static final int NAMED_AT_MOST = 5;
 
     /** So many that some that never return keep the others from nothing. */
     private static final int CALLBACK_THREADS = 64;
@@ -573,12 +575,29 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             interruptBodies();
             stop(Duration.ofMillis(LAST_WAIT_MILLIS));
         }
-        tenures.values().forEach(t -> t.held().forEach(lock -> lock.lose(LossReason.CLOSED)));
+        List<HeldLock> kept =
+                tenures.values().stream().flatMap(t -> t.held().stream()).toList();
+        if (!kept.isEmpty()) {
+            warnOf(kept);
+        }
+        kept.forEach(lock -> lock.lose(LossReason.CLOSED));
         wakeUps.close();
         tidier.stop(LAST_WAIT_MILLIS);
         tenures.values().forEach(Tenures::close);
         callbacks.shutdown();
         listeners.close(LAST_WAIT_MILLIS);
+    }
+
+    private void warnOf(List<HeldLock> kept) {
+        String first = kept.stream()
+                .limit(NAMED_AT_MOST)
+                .map(lock -> "'" + lock.name() + "' (fence " + lock.fence() + ")")
+                .collect(Collectors.joining(", "));
+        log.warn(
+                "Locks are still in use while '{}' closes: {}{}. They are kept, and end by their expiry",
+                settings.label(),
+                first,
+                kept.size() <= NAMED_AT_MOST ? "" : " and " + (kept.size() - NAMED_AT_MOST) + " more");
     }
 
     private static boolean sleep(long millis) {

@@ -6,6 +6,7 @@ import dev.pglock.LockStrategy;
 import java.time.Duration;
 import java.util.Locale;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -23,8 +24,19 @@ final class Outage {
     private final String name;
     private final Listeners listeners;
 
-    /** When the outage began; null while the database works. */
-    private final AtomicReference<@Nullable Long> since = new AtomicReference<>();
+    /** Null while the database works. */
+    private final AtomicReference<@Nullable Moment> since = new AtomicReference<>();
+
+    /** A {@link System#nanoTime()}. */
+    private record Moment(long nanos) {
+
+        Duration age() {
+            return Duration.ofNanos(System.nanoTime() - nanos);
+        }
+    }
+
+    /** When the last question that was answered had been asked. */
+    private volatile @Nullable Long lastAnswered;
 
     Outage(LockStrategy strategy, Listeners listeners) {
         this.strategy = strategy;
@@ -34,6 +46,16 @@ final class Outage {
 
     /** Asks the store, and takes note of whether it answers. */
     <T> T observe(Supplier<T> question) {
+        return observe(question, answer -> true);
+    }
+
+    /**
+     * Asks the store, and takes note of whether it answers.
+     *
+     * @param fromDatabase whether an answer shows that the database works; one that the store gave by itself does not
+     */
+    <T> T observe(Supplier<T> question, Predicate<T> fromDatabase) {
+        long asked = System.nanoTime();
         T answer;
         try {
             answer = question.get();
@@ -41,22 +63,32 @@ final class Outage {
             // It has answered.
             throw e;
         } catch (LockStorageException e) {
-            began(e);
+            began(e, asked);
             throw e;
         }
-        ended();
+        if (fromDatabase.test(answer)) {
+            ended(asked);
+        }
         return answer;
     }
 
     /** For how long; null: the database works. */
     @Nullable
     Duration lasting() {
-        Long began = since.get();
-        return began == null ? null : Duration.ofNanos(System.nanoTime() - began);
+        Moment began = since.get();
+        return began == null ? null : began.age();
     }
 
-    private void began(LockStorageException cause) {
-        if (since.compareAndSet(null, System.nanoTime())) {
+    /** Who was asked later has answered meanwhile: what failed was a connection that hung, and is over. */
+    private boolean isOver(long asked) {
+        Long answered = lastAnswered;
+        return answered != null && asked - answered < 0;
+    }
+
+    private void began(LockStorageException cause, long asked) {
+        if (isOver(asked)) {
+            log.debug("The database of the {} locks failed, and works: {}", name, describe(cause));
+        } else if (since.compareAndSet(null, new Moment(System.nanoTime()))) {
             log.warn(
                     "The database of the {} locks fails: nothing that needs a lock runs here until it works again. {}",
                     name,
@@ -67,13 +99,12 @@ final class Outage {
         }
     }
 
-    private void ended() {
-        if (since.get() == null) {
-            return;
-        }
-        Long began = since.getAndSet(null);
-        if (began != null) {
-            Duration lasted = Duration.ofNanos(System.nanoTime() - began);
+    /** What was asked before the outage began says nothing of its end, however late the answer is read. */
+    private void ended(long asked) {
+        lastAnswered = asked;
+        Moment began = since.get();
+        if (began != null && asked - began.nanos() >= 0 && since.compareAndSet(began, null)) {
+            Duration lasted = began.age();
             log.info("The database of the {} locks works again after {} ms", name, lasted.toMillis());
             listeners.tellLater(l -> l.outageEnded(strategy, lasted));
         }

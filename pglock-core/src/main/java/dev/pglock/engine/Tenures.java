@@ -104,7 +104,8 @@ final class Tenures {
                     "Lock '" + lock.name() + "' was not released: its registry was closed before its body ended", null);
         }
         try {
-            return outage.observe(() -> store.release(release));
+            // What is not ours any more may be known without asking.
+            return outage.observe(() -> store.release(release), released -> released);
         } finally {
             planTidyUp();
         }
@@ -123,7 +124,9 @@ final class Tenures {
         for (int attempt = 1; ; attempt++) {
             long sentAt = System.nanoTime();
             Duration budget = Duration.ofNanos(heartbeat.interval(lock.lease()));
-            RenewalAnswer answer = outage.observe(() -> store.renew(List.of(renewal), budget, LockStore.Caller.HOLDER))
+            RenewalAnswer answer = outage.observe(
+                            () -> store.renew(List.of(renewal), budget, LockStore.Caller.HOLDER),
+                            Heartbeat::isFromDatabase)
                     .get(0);
             Heartbeat.apply(answer, lock, sentAt, renewal.lease());
             lock.ensureHeld();
@@ -164,12 +167,8 @@ final class Tenures {
     void reportLoss(HeldLock lock, LossReason reason, boolean interrupts) {
         String next = interrupts ? "its body is being interrupted" : "nobody is interrupted";
         if (reason == LossReason.CLOSED) {
-            log.warn(
-                    "Lock '{}' (fence {}) is still in use while '{}' closes: it is kept, and ends by its expiry; {}",
-                    lock.name(),
-                    lock.fence(),
-                    label,
-                    next);
+            // There may be thousands, of which one line has told.
+            log.debug("Lock '{}' (fence {}) is kept, and ends by its expiry; {}", lock.name(), lock.fence(), next);
         } else {
             log.error(
                     "Lock '{}' (fence {}) was lost by '{}': {}. Another replica may be granted it from now on; {}",

@@ -26,6 +26,7 @@ public final class OwnConnections extends RecoveringSource {
     private static final long GREATEST_IDLE_MILLIS = 20 * 60_000;
 
     private final SessionFactory sessions;
+    private final SessionDataSource opener;
     private final HikariDataSource pool;
     private final Semaphore work;
     private final Semaphore heartbeat;
@@ -48,14 +49,15 @@ public final class OwnConnections extends RecoveringSource {
         this.work = new Semaphore(Math.max(1, size - 1), true);
         this.heartbeat = size == 1 ? work : new Semaphore(1, true);
         this.transaction = new LocalTransaction(sessions.settings().timeouts());
-        this.pool = new HikariDataSource(config(sessions, size));
+        this.opener = new SessionDataSource(sessions);
+        this.pool = new HikariDataSource(config(sessions, opener, size));
     }
 
-    private static HikariConfig config(SessionFactory sessions, int size) {
+    private static HikariConfig config(SessionFactory sessions, SessionDataSource opener, int size) {
         JdbcTimeouts timeouts = sessions.settings().timeouts();
         HikariConfig config = new HikariConfig();
         config.setPoolName("pglock");
-        config.setDataSource(new SessionDataSource(sessions));
+        config.setDataSource(opener);
         config.setMaximumPoolSize(size);
         config.setMinimumIdle(0);
         config.setIdleTimeout(Math.min(timeouts.idle().toMillis(), GREATEST_IDLE_MILLIS));
@@ -81,7 +83,7 @@ public final class OwnConnections extends RecoveringSource {
                 // What broke one of them has most likely broken all.
                 pool.getHikariPoolMXBean().softEvictConnections();
             }
-            OwnLoan loan = new OwnLoan(connect(), permits);
+            OwnLoan loan = new OwnLoan(connect(fresh, budget), permits);
             // From here on, the loan gives the permit back.
             lent = true;
             return loan.begun(budget);
@@ -98,12 +100,15 @@ public final class OwnConnections extends RecoveringSource {
     }
 
     /**
-     * While none can be opened, the pool is not asked: it would keep everybody waiting, and pause for up to 5 s between two
-     * tries, also when the database is back. What it says of a connection that it could not open hides what the driver said.
+     * While none can be opened, or where one has just been found broken, the pool is not asked: it would keep everybody
+     * waiting for longer than they have time, and pause for up to 5 s between two tries, also when the database is back.
+     * What it says of a connection that it could not open hides what the driver said.
      */
-    private Connection connect() throws SQLException {
-        if (failing) {
-            sessions.open(Duration.ofMillis(pool.getConnectionTimeout())).close();
+    private Connection connect(boolean fresh, Budget budget) throws SQLException {
+        boolean doubtful = failing || fresh;
+        if (doubtful) {
+            failing = true;
+            opener.prepare(patience(fresh, budget));
             failing = false;
         }
         try {
@@ -115,7 +120,19 @@ public final class OwnConnections extends RecoveringSource {
             }
             throw new SQLException(
                     "No connection could be opened within " + pool.getConnectionTimeout() + " ms", "08001", e);
+        } finally {
+            if (doubtful) {
+                opener.forget();
+            }
         }
+    }
+
+    /** What is left of the budget, but never so little that a busy server cannot answer. */
+    private Duration patience(boolean fresh, Budget budget) {
+        JdbcTimeouts timeouts = sessions.settings().timeouts();
+        Duration left = Duration.ofNanos(budget.nanosLeft());
+        Duration least = fresh ? timeouts.statement() : timeouts.work();
+        return left.compareTo(least) > 0 ? left : least;
     }
 
     /** Interrupts do not end it, the budget does: a release that waits here must not be lost to an interrupted body. */
@@ -228,5 +245,6 @@ public final class OwnConnections extends RecoveringSource {
     @Override
     public void close() {
         pool.close();
+        opener.forget();
     }
 }

@@ -3,9 +3,6 @@ package dev.pglock.jdbc;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.concurrent.ThreadLocalRandom;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -14,9 +11,6 @@ import org.slf4j.LoggerFactory;
 abstract class RecoveringSource implements ConnectionSource {
 
     private static final Logger log = LoggerFactory.getLogger(RecoveringSource.class);
-    private static final int CONFLICT_ATTEMPTS = 5;
-    private static final long LEAST_PAUSE = TimeUnit.MILLISECONDS.toNanos(2);
-    private static final long GREATEST_PAUSE = TimeUnit.MILLISECONDS.toNanos(20);
 
     /** A connection on loan, ready for work. Exactly one of the two ways back is taken. */
     interface Loan {
@@ -54,7 +48,7 @@ abstract class RecoveringSource implements ConnectionSource {
             Lane lane, Budget budget, SqlWork<T> work, DeferredInterrupt interrupt) throws SQLException {
         boolean fresh = false;
         boolean unanswered = false;
-        int conflicts = 0;
+        Conflicts conflicts = new Conflicts();
         while (true) {
             boolean ignored = interrupt.take();
             // The first attempt leaves time for another: it may have been sent into a connection that is dead.
@@ -77,10 +71,9 @@ abstract class RecoveringSource implements ConnectionSource {
                         log.debug("Trying once more on a fresh connection after: {}", e.getMessage());
                     }
                     case CONFLICT -> {
-                        if (++conflicts == CONFLICT_ATTEMPTS || budget.isUsedUp()) {
+                        if (budget.isUsedUp() || !conflicts.isWorthAnotherTry()) {
                             throw e;
                         }
-                        LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(LEAST_PAUSE, GREATEST_PAUSE));
                     }
                     default -> throw e;
                 }

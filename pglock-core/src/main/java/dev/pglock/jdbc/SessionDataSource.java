@@ -7,14 +7,20 @@ import java.lang.reflect.Proxy;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.SQLFeatureNotSupportedException;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.logging.Logger;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.LoggerFactory;
 
 /** Our sessions in the form in which a pool wants them. */
 final class SessionDataSource implements DataSource {
 
+    private static final org.slf4j.Logger log = LoggerFactory.getLogger(SessionDataSource.class);
+
     private final SessionFactory sessions;
+    private final AtomicReference<@Nullable Connection> ready = new AtomicReference<>();
 
     SessionDataSource(SessionFactory sessions) {
         this.sessions = sessions;
@@ -22,7 +28,36 @@ final class SessionDataSource implements DataSource {
 
     @Override
     public Connection getConnection() throws SQLException {
-        return trusting(sessions.open(sessions.settings().timeouts().connect()));
+        Connection opened = ready.getAndSet(null);
+        return trusting(
+                opened != null
+                        ? opened
+                        : sessions.open(sessions.settings().timeouts().connect()));
+    }
+
+    /**
+     * Opens the session that the pool is going to ask for, on the calling thread.
+     *
+     * @param patience for how long at most
+     */
+    void prepare(Duration patience) throws SQLException {
+        close(ready.getAndSet(sessions.open(patience)));
+    }
+
+    /** Closes what the pool did not ask for, because one was given back to it meanwhile. */
+    void forget() {
+        close(ready.getAndSet(null));
+    }
+
+    private static void close(@Nullable Connection session) {
+        if (session == null) {
+            return;
+        }
+        try {
+            session.close();
+        } catch (SQLException e) {
+            log.debug("A session that nobody needs could not be closed properly", e);
+        }
     }
 
     /**

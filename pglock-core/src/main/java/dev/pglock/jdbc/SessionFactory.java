@@ -32,6 +32,13 @@ public final class SessionFactory {
             WHERE pg_backend_pid() = ?::int
             """;
 
+    /** So cheap that it is done before even the shortest timeout of a role, which would end the other. */
+    private static final String ENOUGH_TIME = """
+            SELECT set_config('statement_timeout', ?::text, false) WHERE pg_backend_pid() = ?::int
+            """;
+
+    private static final int ATTEMPTS = 10;
+
     private static final String OWN_WAYS = """
             RESET statement_timeout;
             RESET lock_timeout;
@@ -89,6 +96,18 @@ public final class SessionFactory {
     }
 
     Connection open(Budget budget) throws SQLException {
+        try {
+            return opened(budget);
+        } catch (SQLException e) {
+            if (SqlStates.kindOf(e) == SqlStates.Kind.BUSY) {
+                // Of the work on a session this would say that somebody else is in the way. Nobody is.
+                throw new SQLException("A session could not be set up in time: " + e.getMessage(), "08001", e);
+            }
+            throw e;
+        }
+    }
+
+    private Connection opened(Budget budget) throws SQLException {
         ConnectionSpec spec = specs.get();
         Connection session = connect(spec, budget);
         boolean ready = false;
@@ -182,6 +201,33 @@ public final class SessionFactory {
      * @throws SQLException if that failed
      */
     public boolean applySettings(Connection session, int pid) throws SQLException {
+        try {
+            return apply(session, pid);
+        } catch (SQLException e) {
+            if (SqlStates.kindOf(e) != SqlStates.Kind.BUSY) {
+                throw e;
+            }
+            giveTime(session, pid);
+            return apply(session, pid);
+        }
+    }
+
+    private void giveTime(Connection session, int pid) throws SQLException {
+        for (int attempt = 1; ; attempt++) {
+            try (PreparedStatement statement = session.prepareStatement(ENOUGH_TIME)) {
+                statement.setString(1, millis(settings.timeouts().statement()));
+                statement.setInt(2, pid);
+                boolean ignored = statement.execute();
+                return;
+            } catch (SQLException e) {
+                if (attempt == ATTEMPTS || SqlStates.kindOf(e) != SqlStates.Kind.BUSY) {
+                    throw e;
+                }
+            }
+        }
+    }
+
+    private boolean apply(Connection session, int pid) throws SQLException {
         Map<String, String> ours = serverSettings();
         Array names = session.createArrayOf("text", ours.keySet().toArray());
         Array values = session.createArrayOf("text", ours.values().toArray());

@@ -174,17 +174,23 @@ public final class LeaseStore implements LockStore {
     @Override
     public boolean release(Release release) {
         // Whoever has the row locked, an operator or a backup say, is waited for without keeping the connection from
-        // others.
+        // others. A statement that was cancelled, or took too long, has released nothing either.
+        long enough = System.nanoTime() + timeouts.work().toNanos();
         for (int attempt = 1; ; attempt++) {
             try {
                 return releaseOnce(release);
-            } catch (LockRefusedException e) {
-                if (attempt == RELEASES_AT_MOST) {
+            } catch (LockStorageException e) {
+                if (attempt == RELEASES_AT_MOST || System.nanoTime() - enough >= 0 || !isBusy(e)) {
                     throw e;
                 }
                 LockSupport.parkNanos(PAUSE_NANOS << attempt);
             }
         }
+    }
+
+    private static boolean isBusy(LockStorageException e) {
+        return e instanceof LockRefusedException
+                || (e.getCause() instanceof SQLException cause && SqlStates.kindOf(cause) == SqlStates.Kind.BUSY);
     }
 
     private boolean releaseOnce(Release release) {

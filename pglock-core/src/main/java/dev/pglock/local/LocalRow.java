@@ -45,6 +45,10 @@ final class LocalRow {
     @Nullable
     LastRun lastRun;
 
+    /** When the last run ended, for schedules. */
+    @Nullable
+    Instant lastEnd;
+
     /** The last tick by trigger. */
     final Map<String, Instant> ticks = new HashMap<>();
 
@@ -61,7 +65,14 @@ final class LocalRow {
     /** What a tick is compared with. */
     @Nullable
     Instant remembered(TickGuard tick) {
-        return tick.trigger() != null ? ticks.get(tick.trigger()) : lastRun == null ? null : lastRun.finishedAt();
+        return tick.trigger() != null ? ticks.get(tick.trigger()) : lastEnd;
+    }
+
+    void forget() {
+        lastEnd = null;
+        lastRun = null;
+        ticks.clear();
+        completed.clear();
     }
 
     boolean belongsTo(UUID asker, long askedFence) {

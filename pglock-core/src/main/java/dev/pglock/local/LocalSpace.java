@@ -1,6 +1,7 @@
 package dev.pglock.local;
 
 import dev.pglock.store.WakeUps;
+import java.time.Clock;
 import java.time.Instant;
 import java.util.HashMap;
 import java.util.Map;
@@ -8,6 +9,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The memory in which {@link LocalStore}s keep their locks: what the table is to the lease. Stores that share one exclude
@@ -20,10 +22,33 @@ public final class LocalSpace {
     private final long originNanos = System.nanoTime();
     private final Instant origin = Instant.now();
     private final Map<Integer, Set<WakeUps.Waiter>> waiters = new ConcurrentHashMap<>();
+    private final @Nullable Clock tickClock;
     private long lastFence;
 
     /** Creates an empty space. */
-    public LocalSpace() {}
+    public LocalSpace() {
+        this.tickClock = null;
+    }
+
+    /**
+     * Creates an empty space for tests of schedules, whose ticks are told by a clock that the test sets. Leases, holds and
+     * what is told of locks go by real time as ever: a clock that leaps takes nobody's lock away.
+     *
+     * @param tickClock the clock of the scheduler
+     */
+    public LocalSpace(Clock tickClock) {
+        this.tickClock = tickClock;
+    }
+
+    /** Forgets what has run: ticks, versions, holds, pauses. Locks that are held stay so. */
+    public void forget() {
+        atomically(all -> {
+            Instant now = now();
+            all.values().removeIf(row -> !row.isLive(now));
+            all.values().forEach(LocalRow::forget);
+            return true;
+        });
+    }
 
     /** A row's place. */
     record Key(String namespace, String name) {}
@@ -84,6 +109,11 @@ public final class LocalSpace {
     /** This space's clock: what {@code clock_timestamp()} is to the server. It never goes back. */
     Instant now() {
         return origin.plusNanos(System.nanoTime() - originNanos);
+    }
+
+    /** What time it is for schedules. */
+    Instant tickTime() {
+        return tickClock == null ? now() : tickClock.instant();
     }
 
     /** To be called inside {@link #atomically}. */

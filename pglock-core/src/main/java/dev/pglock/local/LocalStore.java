@@ -52,14 +52,14 @@ public final class LocalStore implements LockStore {
         return space.<ClaimAnswer>atomically(rows -> {
             LocalRow row = rows.computeIfAbsent(key(claim.name()), key -> new LocalRow());
             long asked = System.nanoTime();
-            Instant now = space.now();
-            clock.learn(asked, now, System.nanoTime());
-            return claim(claim, TickGuard.of(claim.tick(), clock), row, now);
+            Instant tickTime = space.tickTime();
+            clock.learn(asked, tickTime, System.nanoTime());
+            return claim(claim, TickGuard.of(claim.tick(), clock), row, space.now(), tickTime);
         });
     }
 
-    private ClaimAnswer claim(Claim claim, TickGuard tick, LocalRow row, Instant now) {
-        Denial denial = denial(claim, tick, row, now);
+    private ClaimAnswer claim(Claim claim, TickGuard tick, LocalRow row, Instant now, Instant tickTime) {
+        Denial denial = denial(claim, tick, row, now, tickTime);
         if (denial != null) {
             return new ClaimAnswer.Denied(denial);
         }
@@ -72,13 +72,13 @@ public final class LocalStore implements LockStore {
         row.data = claim.data();
         row.resign = null;
         if (tick.trigger() != null) {
-            row.ticks.put(tick.trigger(), tick.granted(row.ticks.get(tick.trigger()), now));
+            row.ticks.put(tick.trigger(), tick.granted(row.ticks.get(tick.trigger()), tickTime));
         }
         return new ClaimAnswer.Granted(row.fence, row.acquiredAt, row.expiresAt);
     }
 
     /** A row that bears our own name is in nobody's way: the engine has decided that this process does not hold it. */
-    private @Nullable Denial denial(Claim claim, TickGuard tick, LocalRow row, Instant now) {
+    private @Nullable Denial denial(Claim claim, TickGuard tick, LocalRow row, Instant now, Instant tickTime) {
         if (row.paused != null) {
             return Denial.of(claim.name(), DenialReason.PAUSED);
         }
@@ -93,7 +93,7 @@ public final class LocalStore implements LockStore {
         if (claim.version() != null && row.completed.containsKey(claim.version())) {
             return Denial.of(claim.name(), DenialReason.DONE);
         }
-        if (tick.isDone(row.remembered(tick), now)) {
+        if (tick.isDone(row.remembered(tick), tickTime)) {
             return Denial.of(claim.name(), DenialReason.TICK_DONE);
         }
         return null;
@@ -134,6 +134,7 @@ public final class LocalStore implements LockStore {
             row.holder = null;
             row.holdUntil = release.minHold() == null ? null : row.acquiredAt.plus(release.minHold());
             row.lastRun = new LastRun(row.holderLabel, row.acquiredAt, now, release.outcome(), release.error());
+            row.lastEnd = space.tickTime();
             String completed = release.completed();
             if (completed != null) {
                 Duration took = Duration.between(row.acquiredAt, now);

@@ -40,8 +40,11 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Sessions that end, answers that get lost, keys that are gone, processes that stand still or die. */
+@Execution(ExecutionMode.CONCURRENT)
 class AdvisoryLossTests {
 
     private static final Duration LEASE = ReplicaStores.LEASE;
@@ -153,6 +156,42 @@ class AdvisoryLossTests {
             }
         }
         assertThat(losses).isEmpty();
+    }
+
+    @Test
+    void theServerNoticesSoonThatTheProcessBehindALockSessionHasVanished() throws Exception {
+        StoreIdentity identity = StoreIdentity.random(NAMESPACE, "A");
+        Duration lease = Duration.ofSeconds(30);
+        LockSession session = new LockSessions(stores.sessions(identity, database.url(), lease), lease).open();
+        String settings = session.ask(
+                lease,
+                connection -> TestDatabase.text(
+                        connection,
+                        "SELECT concat_ws(' ', current_setting('tcp_keepalives_idle'),"
+                                + " current_setting('tcp_keepalives_interval'), current_setting('tcp_keepalives_count'),"
+                                + " current_setting('tcp_user_timeout'))"));
+        session.close();
+        assertThat(settings).isEqualTo("10 5 3 30000");
+    }
+
+    @Test
+    void inABlackHoleManyClaimsEndTogetherAndNotOneAfterTheOther() throws Exception {
+        AdvisoryStore a = storeOnTheWire();
+        assertThat(a.release(release("name", granted(a.claim(claim("name")))))).isTrue();
+        wire.stall();
+        long asked = System.nanoTime();
+
+        Concurrently.run(8, thread -> () -> {
+            for (int i = 0; i < 2; i++) {
+                assertThatExceptionOfType(LockStorageException.class)
+                        .isThrownBy(() -> a.claim(claim("name-" + thread)));
+            }
+            return true;
+        });
+
+        assertThat(Duration.ofNanos(System.nanoTime() - asked)).isLessThan(LEASE.multipliedBy(3));
+        wire.resume();
+        assertThat(a.claim(claim("name"))).isInstanceOf(ClaimAnswer.Granted.class);
     }
 
     @Test

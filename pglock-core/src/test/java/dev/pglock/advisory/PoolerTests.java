@@ -181,7 +181,7 @@ class PoolerTests {
 
             assertThatExceptionOfType(UnsupportedDatabaseException.class)
                     .isThrownBy(() -> new Claims(identity, KeyDerivation.SHA256, settings, sql, rows, holders)
-                            .on(session, claim("name"), () -> 0))
+                            .on(session, claim("name"), LONG, () -> 0))
                     .withMessageContaining("pglock.strategy=lease");
 
             assertThat(session.hasEnded()).isTrue();

@@ -117,7 +117,7 @@ abstract class LeaderElectionContract {
     @Test
     void aLeaderThatCannotRenewHasToldItsListenersBeforeAnotherLeads() {
         Replica leader = leaderOfTwo();
-        leader.revokedTakes = Electorate.LEASE.dividedBy(4);
+        leader.revokedTakes = Electorate.LEASE.dividedBy(8);
         long away = System.nanoTime();
         leader.databaseIsAway(true);
         Replica next = electorate.awaitLeaderOtherThan(leader);

@@ -26,6 +26,7 @@ import dev.pglock.RunOutcome;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.store.WakeUps;
+import dev.pglock.testing.CapturedLog;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -46,11 +47,14 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /**
  * What a registry promises, whatever store it stands on. Two registries over one storage are two replicas; leases last
  * two seconds and are renewed every 300 ms.
  */
+@Execution(ExecutionMode.CONCURRENT)
 abstract class LockRegistryContract {
 
     static final Duration LEASE = Duration.ofSeconds(2);
@@ -169,8 +173,9 @@ abstract class LockRegistryContract {
     }
 
     static DenialReason denied(LockRegistry registry, LockRequest request) {
-        assertThat(registry.attempt(request)).isInstanceOf(LockAttempt.Denied.class);
-        return ((LockAttempt.Denied) registry.attempt(request)).denial().reason();
+        LockAttempt attempt = registry.attempt(request);
+        assertThat(attempt).isInstanceOf(LockAttempt.Denied.class);
+        return ((LockAttempt.Denied) attempt).denial().reason();
     }
 
     static DenialReason denied(LockRegistry registry, String name) {
@@ -786,6 +791,25 @@ abstract class LockRegistryContract {
     }
 
     @Test
+    void closingWithManyLocksInUseSaysSoOnce() {
+        // Other tests close their replicas meanwhile.
+        String label = "closes in " + namespace;
+        LockEngine closes = engine(newStore(StoreIdentity.random(namespace, label), LEASE), label);
+        for (int i = 0; i < 200; i++) {
+            granted(closes, "used-" + i);
+        }
+        try (CapturedLog log = CapturedLog.of("dev.pglock")) {
+            closes.close();
+            assertThat(log.messages())
+                    .filteredOn(line -> line.contains(label) || line.contains("'used-"))
+                    .singleElement()
+                    .asString()
+                    .startsWith("WARN Locks are still in use while '" + label + "' closes: ")
+                    .contains("'used-", "(fence ", " and 195 more. They are kept");
+        }
+    }
+
+    @Test
     void aThousandHeldLocksAreRenewedByOneStatementPerInterval() {
         List<LockHandle> locks = new ArrayList<>();
         for (int i = 0; i < 1000; i++) {
@@ -831,7 +855,7 @@ abstract class LockRegistryContract {
         });
         CompletableFuture<Boolean> interrupted = new CompletableFuture<>();
         CountDownLatch told = new CountDownLatch(1);
-        LockHandle lock = granted(d, LockRequest.of("n").maxHold(Duration.ofMillis(300)));
+        LockHandle lock = granted(d, LockRequest.of("n").maxHold(Duration.ofSeconds(1)));
         lock.onLost(told::countDown);
         threads.submit(() -> lock.<Object, RuntimeException>execute(() -> {
             try {

@@ -18,6 +18,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -92,7 +93,7 @@ class UntoldReleaseTests {
 
     @Test
     void aReleaseIsCarriedOutWhileTheServersQueueOfNotificationsIsFull() throws Exception {
-        try (PostgresServer server = PostgresServer.dedicated("max_notify_queue_pages", "64");
+        try (PostgresServer server = PostgresServer.dedicated(Map.of("max_notify_queue_pages", "64"));
                 ReplicaStores stores = ReplicaStores.withTable(server.newDatabase());
                 Connection slow = stores.database().direct();
                 Connection noisy = stores.database().direct()) {

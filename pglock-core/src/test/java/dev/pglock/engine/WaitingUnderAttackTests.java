@@ -176,8 +176,8 @@ class WaitingUnderAttackTests {
         }
         over.set(true);
         for (Future<Duration> one : longest) {
-            // Behind two others
-            assertThat(one.get(20, TimeUnit.SECONDS)).isLessThan(POLLED.multipliedBy(2));
+            // Behind two others, more than once if they are lucky
+            assertThat(one.get(20, TimeUnit.SECONDS)).isLessThan(POLLED.multipliedBy(3));
         }
         assertNothingIsLeft(strategy);
     }

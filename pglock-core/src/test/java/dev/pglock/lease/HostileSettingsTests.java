@@ -48,7 +48,7 @@ class HostileSettingsTests {
         setForDatabase("default_transaction_read_only = on");
         setForDatabase("default_transaction_deferrable = on");
         setForDatabase("synchronous_commit = off");
-        database.server().execute("ALTER ROLE " + role + " SET statement_timeout = '200ms'");
+        database.server().execute("ALTER ROLE " + role + " SET statement_timeout = '1ms'");
         database.server().execute("ALTER ROLE " + role + " SET lock_timeout = '1ms'");
         database.server().execute("ALTER ROLE " + role + " SET idle_in_transaction_session_timeout = '1s'");
         database.server().execute("ALTER ROLE " + role + " SET idle_session_timeout = '1s'");
@@ -127,7 +127,8 @@ class HostileSettingsTests {
         for (int i = 0; i < 10; i++) {
             a.release(LeaseStores.release("name", granted(a, "name")));
         }
-        breakSession(connections, "DEALLOCATE ALL");
+        // Inside a block, where the driver does not see it
+        breakSession(connections, "DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$");
 
         a.release(LeaseStores.release("name", granted(a, "name")));
     }

@@ -38,9 +38,17 @@ public final class PostgresServer implements AutoCloseable {
     private static final String CONTAINERS = "testcontainers";
     private static final String IMAGE = "postgres:18-alpine";
 
-    /** Enough for many contexts and replicas at once; durability against power failure is not what is tested. */
-    private static final Map<String, String> SETTINGS =
-            Map.of("autovacuum", "off", "fsync", "off", "max_connections", "300", "log_statement", "none");
+    /**
+     * Enough for many contexts and replicas at once; durability against power failure is not what is tested. What was
+     * committed is written, though, as it is on everybody's server: the embedded one would leave that for later, and
+     * a standby that seems to have caught up, or a server that was killed, would not have it.
+     */
+    private static final Map<String, String> SETTINGS = Map.of(
+            "autovacuum", "off",
+            "fsync", "off",
+            "synchronous_commit", "on",
+            "max_connections", "300",
+            "log_statement", "none");
 
     private static final class Shared {
         private static final PostgresServer INSTANCE = start();
@@ -71,9 +79,9 @@ public final class PostgresServer implements AutoCloseable {
         return embedded(Map.of());
     }
 
-    /** The same, with a setting that is made at the start. */
-    public static PostgresServer dedicated(String setting, String value) {
-        return embedded(Map.of(setting, value));
+    /** The same, with settings that are made at the start. */
+    public static PostgresServer dedicated(Map<String, String> settings) {
+        return embedded(settings);
     }
 
     private static PostgresServer start() {

@@ -2,11 +2,12 @@ package dev.pglock.aop;
 
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
+import org.springframework.aop.framework.AopInfrastructureBean;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 
 /** Tells the beans that an auto-configuration contributed from the application's own. */
-final class AutoConfiguredBeans {
+final class AutoConfiguredBeans implements AopInfrastructureBean {
 
     private final ConfigurableListableBeanFactory beans;
     private final Predicate<Class<?>> isAutoConfiguration;

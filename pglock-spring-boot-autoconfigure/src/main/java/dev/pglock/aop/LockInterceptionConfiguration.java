@@ -1,14 +1,21 @@
 package dev.pglock.aop;
 
 import dev.pglock.LockRegistry;
+import java.util.Objects;
 import java.util.function.IntSupplier;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.springframework.aop.config.AopConfigUtils;
+import org.springframework.aop.framework.AopInfrastructureBean;
+import org.springframework.beans.factory.BeanFactory;
+import org.springframework.beans.factory.BeanFactoryAware;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.beans.factory.support.BeanDefinitionRegistry;
 import org.springframework.context.ApplicationContext;
+import org.springframework.context.EnvironmentAware;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
@@ -22,7 +29,9 @@ import org.springframework.util.function.SingletonSupplier;
 
 /**
  * The beans of interception. All are infrastructure and ask for nothing but the container before they are used: an
- * advisor that needed other beans would keep those from being proxied.
+ * advisor that needed other beans would keep those from being proxied. What they need of each other they ask for by name,
+ * because to look for a type is to make every factory bean of the application that does not say what it makes; and they are
+ * marked as no beans to be proxied, because for those all advisors of the application would be made first.
  *
  * <p>Expects one bean of type {@link LockedMethodSettings} and one of type {@link LockRegistry}.
  */
@@ -35,30 +44,67 @@ public final class LockInterceptionConfiguration {
     private static final String TRANSACTION_ADVISOR =
             "org.springframework.transaction.config.internalTransactionAdvisor";
 
+    private static final String CONTAINER = "pgLockContainer";
+    private static final String SPECS = "pgLockSpecs";
+    private static final String AUTO_CONFIGURED = "pgLockAutoConfiguredBeans";
+    private static final String SHAPES = "pgLockMethodShapes";
+    private static final String TICKS = "pgLockTicks";
+
     LockInterceptionConfiguration() {}
 
-    @Bean
+    /** A parameter of such a type would be looked for among all beans first. */
+    static final class Container implements BeanFactoryAware, EnvironmentAware, AopInfrastructureBean {
+
+        private @Nullable ConfigurableListableBeanFactory beans;
+        private @Nullable Environment environment;
+
+        @Override
+        public void setBeanFactory(BeanFactory factory) {
+            beans = (ConfigurableListableBeanFactory) factory;
+        }
+
+        @Override
+        public void setEnvironment(Environment its) {
+            environment = its;
+        }
+
+        ConfigurableListableBeanFactory beans() {
+            return Objects.requireNonNull(beans);
+        }
+
+        Environment environment() {
+            return Objects.requireNonNull(environment);
+        }
+    }
+
+    @Bean(CONTAINER)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static Container pgLockContainer() {
+        return new Container();
+    }
+
+    @Bean(SPECS)
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     static LockSpecs pgLockSpecs(
-            ObjectProvider<LockedMethodSettings> settings,
-            Environment environment,
-            ConfigurableListableBeanFactory beans) {
-        return new LockSpecs(SingletonSupplier.of(settings::getObject), new Expressions(environment, beans));
+            ObjectProvider<LockedMethodSettings> settings, @Qualifier(CONTAINER) Container container) {
+        return new LockSpecs(
+                SingletonSupplier.of(settings::getObject), new Expressions(container.environment(), container.beans()));
     }
 
-    @Bean
+    @Bean(AUTO_CONFIGURED)
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    static AutoConfiguredBeans pgLockAutoConfiguredBeans(ConfigurableListableBeanFactory beans) {
-        return new AutoConfiguredBeans(beans, type -> AnnotatedElementUtils.isAnnotated(type, AUTO_CONFIGURATION));
+    static AutoConfiguredBeans pgLockAutoConfiguredBeans(@Qualifier(CONTAINER) Container container) {
+        return new AutoConfiguredBeans(
+                container.beans(), type -> AnnotatedElementUtils.isAnnotated(type, AUTO_CONFIGURATION));
     }
 
-    @Bean
+    @Bean(SHAPES)
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    static MethodShapes pgLockMethodShapes(ConfigurableListableBeanFactory beans) {
-        return new MethodShapes(beans);
+    static MethodShapes pgLockMethodShapes(@Qualifier(CONTAINER) Container container) {
+        return new MethodShapes(container.beans());
     }
 
-    @Bean
+    @Bean(TICKS)
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     static Ticks pgLockTicks() {
         return new Ticks();
@@ -67,16 +113,16 @@ public final class LockInterceptionConfiguration {
     @Bean
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     static LockAdvisor pgLockAdvisor(
-            LockSpecs specs,
-            Ticks ticks,
-            AutoConfiguredBeans autoConfigured,
+            @Qualifier(SPECS) LockSpecs specs,
+            @Qualifier(TICKS) Ticks ticks,
+            @Qualifier(AUTO_CONFIGURED) AutoConfiguredBeans autoConfigured,
             ObjectProvider<LockedMethodSettings> settings,
             ObjectProvider<LockRegistry> registry,
-            ConfigurableListableBeanFactory beans) {
+            @Qualifier(CONTAINER) Container container) {
         Supplier<LockedMethodSettings> once = SingletonSupplier.of(settings::getObject);
         LockInterceptor interceptor =
                 new LockInterceptor(specs, ticks, once, SingletonSupplier.of(registry::getObject));
-        return new LockAdvisor(interceptor, specs, autoConfigured, order(once, beans));
+        return new LockAdvisor(interceptor, specs, autoConfigured, order(once, container.beans()));
     }
 
     /** Just outside the transaction advisor, wherever the application has put that one; never inside. */
@@ -106,9 +152,9 @@ public final class LockInterceptionConfiguration {
     @Bean
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     static LockedBeanPostProcessor pgLockBeanPostProcessor(
-            LockSpecs specs,
-            AutoConfiguredBeans autoConfigured,
-            MethodShapes shapes,
+            @Qualifier(SPECS) LockSpecs specs,
+            @Qualifier(AUTO_CONFIGURED) AutoConfiguredBeans autoConfigured,
+            @Qualifier(SHAPES) MethodShapes shapes,
             ObjectProvider<LockVerifier> verifier) {
         return new LockedBeanPostProcessor(specs, autoConfigured, shapes, verifier::getObject);
     }

@@ -19,6 +19,7 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import org.springframework.aop.framework.AopInfrastructureBean;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.core.MethodClassKey;
 import org.springframework.core.MethodIntrospector;
@@ -32,7 +33,7 @@ import org.springframework.util.ClassUtils;
  * Which methods are locked, and how. Pointcut, interceptor and verification ask here and nowhere else. What a method's
  * annotations say is read and checked once; what is wrong with them is an {@link InvalidLockException}.
  */
-final class LockSpecs {
+final class LockSpecs implements AopInfrastructureBean {
 
     private static final Duration LEAST_LEASE = Duration.ofMillis(500);
 

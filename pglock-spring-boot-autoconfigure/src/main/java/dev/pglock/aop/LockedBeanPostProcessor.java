@@ -7,6 +7,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import org.springframework.aop.framework.Advised;
+import org.springframework.aop.framework.AopInfrastructureBean;
 import org.springframework.aop.framework.AopProxyUtils;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.config.SmartInstantiationAwareBeanPostProcessor;
@@ -17,7 +18,7 @@ import org.springframework.util.ClassUtils;
  * included, and before the one that schedules methods: what it sees is what the scheduler would call. A raw object here
  * (handed out early by a circular reference, say) would run its methods unlocked.
  */
-final class LockedBeanPostProcessor implements SmartInstantiationAwareBeanPostProcessor {
+final class LockedBeanPostProcessor implements SmartInstantiationAwareBeanPostProcessor, AopInfrastructureBean {
 
     private final LockSpecs specs;
     private final AutoConfiguredBeans autoConfigured;

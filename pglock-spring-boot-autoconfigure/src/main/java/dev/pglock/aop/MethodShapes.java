@@ -5,13 +5,14 @@ import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
 import java.util.Arrays;
 import org.springframework.aop.config.AopConfigUtils;
+import org.springframework.aop.framework.AopInfrastructureBean;
 import org.springframework.aop.framework.ProxyConfig;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.util.ClassUtils;
 
 /** Which methods a proxy can intercept at all. */
-final class MethodShapes {
+final class MethodShapes implements AopInfrastructureBean {
 
     private final ConfigurableListableBeanFactory beans;
 

@@ -48,6 +48,11 @@ final class TickingTrigger implements Trigger {
         if (next != null) {
             guard.lock();
             try {
+                if (context.lastScheduledExecution() == null) {
+                    // Scheduled, maybe again: what an earlier schedule has not fired is none of this one's.
+                    due.clear();
+                    last = null;
+                }
                 due.add(new Due(next, context.getClock()));
             } finally {
                 guard.unlock();

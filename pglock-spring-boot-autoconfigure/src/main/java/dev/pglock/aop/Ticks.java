@@ -6,13 +6,14 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ConcurrentMap;
 import org.jspecify.annotations.Nullable;
+import org.springframework.aop.framework.AopInfrastructureBean;
 
 /**
  * Tells a tick from a direct call. While a scheduler runs a task, its thread carries the firing; a locked method that the
  * task calls asks whether the firing is its own. An {@code @Async} method runs on another thread: for it the firing is laid
  * into a queue of that method before the task runs.
  */
-final class Ticks {
+final class Ticks implements AopInfrastructureBean {
 
     private static final int MOST_HANDED_OVER = 64;
 

@@ -6,6 +6,7 @@ import dev.pglock.LockRegistry;
 import dev.pglock.annotation.PgLockDataSource;
 import dev.pglock.aop.LockedMethodSettings;
 import dev.pglock.engine.LockEngine;
+import dev.pglock.local.LocalSpace;
 import dev.pglock.store.KeyDerivation;
 import javax.sql.DataSource;
 import org.springframework.beans.factory.ObjectProvider;
@@ -65,6 +66,7 @@ public final class PgLockAutoConfiguration {
             ObjectProvider<DataSource> any,
             ObjectProvider<JdbcConnectionDetails> details,
             ObjectProvider<KeyDerivation> keyDerivation,
+            ObjectProvider<LocalSpace> space,
             ObjectProvider<LockListener> listeners,
             ObjectProvider<LockObserver> observer,
             ReplicaIdentity identity) {
@@ -73,7 +75,7 @@ public final class PgLockAutoConfiguration {
         KeyDerivation keys = keyDerivation.getIfAvailable(settings::keys);
         LockEngine.Builder registry =
                 LockEngine.builder(settings.engine()).keys(keys).overrides(ConfiguredRequests.of(settings));
-        new Stores(settings, connections, keys, identity).addTo(registry);
+        new Stores(settings, connections, keys, identity, space).addTo(registry);
         listeners.orderedStream().forEach(registry::listener);
         observer.ifUnique(registry::observer);
         return registry.build();

@@ -29,6 +29,7 @@ import java.util.Objects;
 import java.util.stream.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.springframework.beans.factory.ObjectProvider;
 
 /** Puts together the stores that the registry stands on. */
 final class Stores {
@@ -39,8 +40,16 @@ final class Stores {
     private final ConnectionChoice choice;
     private final KeyDerivation keys;
     private final ReplicaIdentity identityOfReplica;
+    private final ObjectProvider<LocalSpace> localSpace;
 
-    Stores(PgLockSettings settings, ConnectionChoice choice, KeyDerivation keys, ReplicaIdentity identityOfReplica) {
+    /** @param localSpace a memory that an application in a test shares with others, or whose clock it sets */
+    Stores(
+            PgLockSettings settings,
+            ConnectionChoice choice,
+            KeyDerivation keys,
+            ReplicaIdentity identityOfReplica,
+            ObjectProvider<LocalSpace> localSpace) {
+        this.localSpace = localSpace;
         this.identityOfReplica = identityOfReplica;
         this.settings = settings;
         this.choice = choice;
@@ -51,7 +60,7 @@ final class Stores {
     void addTo(LockEngine.Builder registry) {
         StoreIdentity identity = StoreIdentity.random(settings.namespace(), settings.label());
         if (settings.isLocal()) {
-            LocalSpace space = new LocalSpace();
+            LocalSpace space = localSpace.getIfAvailable(LocalSpace::new);
             registry.store(new LocalStore(identity, space)).wakeUps(space.wakeUps());
             return;
         }

@@ -5,6 +5,7 @@ public final class DuplicateRoleException extends IllegalStateException {
 
     private static final long serialVersionUID = 1L;
 
+    /** The role. */
     private final String role;
 
     DuplicateRoleException(String role) {

@@ -20,6 +20,7 @@ import io.micrometer.core.instrument.binder.MeterBinder;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -145,6 +146,7 @@ public final class LockMetrics implements LockListener, MeterBinder {
         private final MeterProvider<Timer> release;
         private final MeterProvider<Counter> lost;
         private final MeterProvider<Timer> heartbeat;
+        private final Set<LockStrategy> gauges = ConcurrentHashMap.newKeySet();
 
         Meters(MeterRegistry registry) {
             this.registry = registry;
@@ -176,7 +178,10 @@ public final class LockMetrics implements LockListener, MeterBinder {
         }
 
         void gauge(LockStrategy strategy) {
-            // Known already after the first time.
+            if (!gauges.add(strategy)) {
+                // Micrometer warns of a second registration.
+                return;
+            }
             TimeGauge ignored = TimeGauge.builder(
                             "pglock.heartbeat.age", () -> heartbeatAge(strategy), TimeUnit.NANOSECONDS)
                     .description("Time since the last heartbeat that succeeded, while something is held")

@@ -27,6 +27,9 @@ class DocumentationTests {
     private static final Pattern LITERAL = Pattern.compile("\"((?:[^\"\\\\]|\\\\.)*)\"");
     private static final Pattern MESSAGE = Pattern.compile("(?m)^\\| (WARN|ERROR) \\| `([^`]+)` \\|");
 
+    /** To a page of this project, to a heading, or both. */
+    private static final Pattern LINK = Pattern.compile("\\]\\((?!https?:)([^)#]*)(?:#([^)]*))?\\)");
+
     private record Message(String level, String text) {
 
         boolean isBegunBy(Message row) {
@@ -36,6 +39,39 @@ class DocumentationTests {
 
     private static String docs(String name) throws IOException {
         return Files.readString(Path.of("../docs", name));
+    }
+
+    @Test
+    void theReadmeLeadsToEveryPageAndEveryLinkLeadsSomewhere() throws IOException {
+        String readme = Files.readString(Path.of("../README.md"));
+        List<Path> pages;
+        try (Stream<Path> files = Files.list(Path.of("../docs"))) {
+            pages = files.filter(file -> file.toString().endsWith(".md")).toList();
+        }
+        assertThat(pages)
+                .hasSizeGreaterThan(10)
+                .allSatisfy(page -> assertThat(readme).contains("](docs/" + page.getFileName()));
+        for (Path page : Stream.concat(Stream.of(Path.of("../README.md")), pages.stream())
+                .toList()) {
+            Matcher link = LINK.matcher(Files.readString(page));
+            while (link.find()) {
+                Path target = link.group(1).isEmpty() ? page : page.resolveSibling(link.group(1));
+                assertThat(target).as(link.group() + " in " + page).exists();
+                if (link.group(2) != null) {
+                    assertThat(anchors(target)).as(link.group() + " in " + page).contains(link.group(2));
+                }
+            }
+        }
+    }
+
+    private static List<String> anchors(Path page) throws IOException {
+        return Files.readAllLines(page).stream()
+                .filter(line -> line.startsWith("#"))
+                .map(line -> line.replaceFirst("#+ ", "")
+                        .toLowerCase(Locale.ROOT)
+                        .replaceAll("[^\\p{L}\\p{N}_ -]", "")
+                        .replace(' ', '-'))
+                .toList();
     }
 
     @Test

@@ -22,13 +22,19 @@ import dev.pglock.local.LocalStore;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.TestDatabase;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -37,6 +43,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.aop.support.AopUtils;
+import org.springframework.beans.factory.FactoryBean;
 import org.springframework.boot.LazyInitializationBeanFactoryPostProcessor;
 import org.springframework.boot.actuate.autoconfigure.beans.BeansEndpointAutoConfiguration;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -64,6 +71,7 @@ import org.springframework.jdbc.datasource.embedded.EmbeddedDatabaseBuilder;
 import org.springframework.jdbc.datasource.embedded.EmbeddedDatabaseType;
 import org.springframework.scheduling.annotation.EnableScheduling;
 import org.springframework.transaction.PlatformTransactionManager;
+import org.springframework.transaction.annotation.EnableTransactionManagement;
 
 /** Given these beans and properties, this is in the context, and that is not. */
 @ExtendWith(OutputCaptureExtension.class)
@@ -155,6 +163,53 @@ class PgLockAutoConfigurationTests {
                     assertThat(output).doesNotContain("not eligible");
                 });
     }
+
+    /** To look for a bean by its type while post-processors are being made is to make all such factories. */
+    @Configuration(proxyBeanMethods = false)
+    static class Untold {
+
+        static final List<String> made = new CopyOnWriteArrayList<>();
+
+        @Bean
+        @SuppressWarnings("rawtypes")
+        static FactoryBean untold() {
+            made.add(Arrays.toString(new Throwable().getStackTrace()));
+            return new FactoryBean<Object>() {
+                @Override
+                public Object getObject() {
+                    return "product";
+                }
+
+                @Override
+                public @Nullable Class<?> getObjectType() {
+                    return null;
+                }
+            };
+        }
+    }
+
+    /** Nor are the advisors of others, which look for beans by their types themselves. */
+    @Test
+    void aFactoryThatDoesNotSayWhatItMakesIsNotMadeForPostProcessors(CapturedOutput output) {
+        Untold.made.clear();
+        new ApplicationContextRunner()
+                .withConfiguration(
+                        AutoConfigurations.of(PgLockAutoConfiguration.class, PgLockInterceptionAutoConfiguration.class))
+                .withPropertyValues("pglock.strategy=local", "spring.application.name=test")
+                .withUserConfiguration(Untold.class, Locked.class, Scheduling.class, Transactions.class)
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThat(AopUtils.isAopProxy(context.getBean(Job.class))).isTrue();
+                    assertThat(Untold.made)
+                            .isNotEmpty()
+                            .noneMatch(trace -> trace.contains("registerBeanPostProcessors"));
+                    assertThat(output).doesNotContain("not eligible");
+                });
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableTransactionManagement
+    static class Transactions {}
 
     @Test
     void anExhaustedPoolOfTheApplicationStopsNoLock() {
@@ -337,6 +392,56 @@ class PgLockAutoConfigurationTests {
                 .withPropertyValues("pglock.lease.initialize-schema=" + mode)
                 .withUserConfiguration(Locked.class)
                 .run(failsWith("pglock needs PostgreSQL, but this is H2", "pglock.strategy=local"));
+    }
+
+    /** As libraries do that log or count statements: nothing of the driver's can be seen through it. */
+    @ParameterizedTest
+    @ValueSource(strings = {"a pool inside", "the driver inside"})
+    void aDataSourceBehindAWrapperOfEverythingIsUsed(String inside) {
+        AtomicInteger statements = new AtomicInteger();
+        HikariDataSource pool = new HikariDataSource();
+        pool.setJdbcUrl(database.url());
+        pool.setUsername(database.username());
+        pool.setPassword(database.password());
+        DataSource real = inside.equals("a pool inside") ? pool : database.dataSource();
+        bare.withBean(DataSource.class, () -> spied(DataSource.class, real, statements))
+                .withUserConfiguration(Locked.class)
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    context.getBean(Job.class).run();
+                    assertThat(context.getBean(LockRegistry.class).find("job")).isPresent();
+                    assertThat(statements)
+                            .as("statements of locks went through it")
+                            .hasPositiveValue();
+                });
+        pool.close();
+    }
+
+    private static <T> T spied(Class<T> type, Object real, AtomicInteger statements) {
+        return type.cast(Proxy.newProxyInstance(
+                type.getClassLoader(), new Class<?>[] {type}, (proxy, method, arguments) -> {
+                    if (method.getName().equals("isWrapperFor")) {
+                        return false;
+                    }
+                    if (method.getName().equals("equals")) {
+                        return proxy == arguments[0];
+                    }
+                    if (method.getName().startsWith("execute")) {
+                        statements.incrementAndGet();
+                    }
+                    Object result;
+                    try {
+                        result = method.invoke(real, arguments);
+                    } catch (InvocationTargetException e) {
+                        throw e.getCause();
+                    }
+                    Class<?> returned = method.getReturnType();
+                    return result != null
+                                    && returned.isInterface()
+                                    && returned.getPackageName().equals("java.sql")
+                            ? spied(returned, result, statements)
+                            : result;
+                }));
     }
 
     @ParameterizedTest

@@ -3,6 +3,7 @@ package dev.pglock.autoconfigure;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariDataSource;
 import dev.pglock.LockHandle;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
@@ -12,15 +13,20 @@ import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.springframework.boot.Banner;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.ImportAutoConfiguration;
@@ -34,6 +40,7 @@ import org.springframework.context.annotation.Configuration;
 
 /** What is left behind in the database and in the JVM when an application ends. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("long")
 class PgLockShutdownTests {
 
     private static final String SESSIONS =
@@ -115,6 +122,57 @@ class PgLockShutdownTests {
                     .isEmpty();
         } finally {
             thread.shutdownNow();
+        }
+    }
+
+    /** Whether the body ends by itself, within the time that it has for that, or because it is interrupted. */
+    @ParameterizedTest
+    @CsvSource({"lease, 10s, false", "lease, 800ms, true", "advisory, 10s, false", "advisory, 800ms, true"})
+    void whoWaitsElsewhereHasTheLockAtOnceWhenTheBodyOfAnApplicationThatStopsHasEnded(
+            String strategy, String timeout, boolean interrupted) throws Exception {
+        String itsStrategy = "pglock.strategy=" + strategy;
+        ConfigurableApplicationContext context =
+                start(database.url(), itsStrategy, "spring.lifecycle.timeout-per-shutdown-phase=" + timeout);
+        HikariDataSource dataSource = context.getBean(HikariDataSource.class);
+        LockRegistry registry = context.getBean(LockRegistry.class);
+        ExecutorService threads = Executors.newCachedThreadPool();
+        try (ConfigurableApplicationContext other = start(database.url(), itsStrategy)) {
+            CountDownLatch running = new CountDownLatch(1);
+            CountDownLatch end = new CountDownLatch(1);
+            CompletableFuture<Boolean> wasInterrupted = new CompletableFuture<>();
+            AtomicLong ended = new AtomicLong();
+            Future<Boolean> body = threads.submit(() -> registry.runOnce("a", () -> {
+                running.countDown();
+                boolean hurried = false;
+                try {
+                    end.await();
+                } catch (InterruptedException e) {
+                    hurried = true;
+                }
+                ended.set(System.nanoTime());
+                wasInterrupted.complete(hurried);
+            }));
+            assertThat(running.await(5, TimeUnit.SECONDS)).isTrue();
+            Future<Long> next = threads.submit(() -> {
+                try (LockHandle lock = other.getBean(LockRegistry.class).acquire(LockRequest.of("a"))) {
+                    assertThat(lock.isHeld()).isTrue();
+                    return System.nanoTime();
+                }
+            });
+            Future<?> closing = threads.submit(context::close);
+            await().until(() -> !registry.runOnce("b", () -> {}));
+            if (!interrupted) {
+                end.countDown();
+            }
+
+            long acquired = next.get(20, TimeUnit.SECONDS);
+            assertThat(wasInterrupted.get(5, TimeUnit.SECONDS)).isEqualTo(interrupted);
+            assertThat(Duration.ofNanos(acquired - ended.get())).isBetween(Duration.ZERO, Duration.ofMillis(500));
+            assertThat(body.get(5, TimeUnit.SECONDS)).isTrue();
+            closing.get(10, TimeUnit.SECONDS);
+            assertThat(dataSource.isClosed()).isTrue();
+        } finally {
+            threads.shutdownNow();
         }
     }
 

@@ -6,6 +6,7 @@ import dev.pglock.testing.RestartableServer;
 import java.time.Duration;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.test.system.CapturedOutput;
@@ -13,6 +14,7 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
 
 /** A server that is stopped while jobs run, and comes back. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("long")
 class ServerOutageTests extends TwoReplicas {
 
     /** {@code -Dpglock.test.outage=PT20S} makes it longer. */

@@ -26,6 +26,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -42,6 +43,7 @@ import org.springframework.transaction.annotation.Transactional;
 
 /** Two applications on one PostgreSQL, as two replicas of a service; everything is seen through direct connections. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("long")
 class TwoReplicasTests extends TwoReplicas {
 
     // ---- scheduled methods

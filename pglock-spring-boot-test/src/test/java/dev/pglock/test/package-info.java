@@ -1,0 +1,4 @@
+@NullMarked
+package dev.pglock.test;
+
+import org.jspecify.annotations.NullMarked;
