@@ -19,6 +19,7 @@ const ACTIONS = [
 // Of each pair one is shown: what can be done now.
 const HIDDEN = { thaw: 'frozen', mend: 'cut', start: 'down' };
 const INSTEAD = { freeze: 'frozen', cut: 'cut', stop: 'down' };
+const BACK = { freeze: 'thaw', thaw: 'freeze', cut: 'mend', mend: 'cut', start: 'stop' };
 
 const $ = id => document.getElementById(id);
 const problem = $('problem');
@@ -44,6 +45,7 @@ function card(name) {
   const box = document.createElement('article');
   box.className = 'card replica';
   box.dataset.replica = name;
+  box.tabIndex = -1;
   box.setAttribute('aria-label', `Replica ${name}`);
   const title = document.createElement('h3');
   const pill = document.createElement('span');
@@ -82,8 +84,11 @@ function showReplicas(replicas) {
       const focused = document.activeElement === button;
       button.disabled = !when(state);
       button.hidden = (HIDDEN[action] !== undefined && HIDDEN[action] !== state) || INSTEAD[action] === state;
-      // Whoever has frozen it by the keyboard is to find "Thaw" under his fingers.
-      if (focused && (button.hidden || button.disabled)) queueMicrotask(() => shown.box.querySelector('button:not([hidden]):not(:disabled)')?.focus());
+      // Whoever has frozen it by the keyboard is to find "Thaw" under the fingers, and never "Kill".
+      if (focused && (button.hidden || button.disabled)) queueMicrotask(() => {
+        const next = shown.box.querySelector(`button[data-action=${BACK[action] ?? 'start'}]:not([hidden]):not(:disabled)`);
+        (next ?? shown.box).focus();
+      });
     }
   }
 }
@@ -91,6 +96,7 @@ function showReplicas(replicas) {
 // ---- the database
 
 let databaseStopped = false;
+let lastAnswer = null;
 
 function showDatabase({ report, ownsDatabase, databaseStopped: stopped }) {
   const state = report.databaseAnswers ? 'up' : stopped ? 'stopped' : ownsDatabase === null ? 'starting' : 'down';
@@ -99,13 +105,17 @@ function showDatabase({ report, ownsDatabase, databaseStopped: stopped }) {
     pill.dataset.state = state;
     pill.textContent = `PostgreSQL ${{ up: 'up', stopped: 'stopped', starting: 'starting', down: 'does not answer' }[state]}`;
   }
+  if (report.databaseAnswers) lastAnswer = report.now;
+  $('locks').classList.toggle('stale', !report.databaseAnswers);
+  const note = report.databaseAnswers || lastAnswer === null ? '' : `PostgreSQL does not answer. This is how they were at ${clock(lastAnswer)}.`;
+  if ($('locks-note').textContent !== note) $('locks-note').textContent = note;
   databaseStopped = stopped;
   const button = $('database-switch');
   button.hidden = ownsDatabase !== true;
-  const label = stopped ? 'Start it' : 'Stop it';
+  const label = stopped ? 'Start' : 'Stop';
   if (button.textContent !== label) {
     button.textContent = label;
-    button.setAttribute('aria-label', `${stopped ? 'Start' : 'Stop'} PostgreSQL`);
+    button.setAttribute('aria-label', `${label} PostgreSQL`);
   }
 }
 
@@ -138,10 +148,21 @@ function take(message) {
 }
 
 // For the tests, which tell the page of an hour in a moment.
-globalThis.lab = { take, draw: () => { timeline.draw(serverNow()); log.render(); } };
+globalThis.lab = { take, draw: () => { timeline.draw(serverNow()); log.draw(); } };
 
 const stream = new EventSource('events');
-stream.addEventListener('whole', event => { problem.textContent = ''; take(JSON.parse(event.data)); });
+let lab = null;
+stream.addEventListener('whole', event => {
+  const message = JSON.parse(event.data);
+  // Another lab at the same address knows nothing of what is on this page.
+  if (lab !== null && lab !== message.lab) {
+    location.reload();
+    return;
+  }
+  lab = message.lab;
+  problem.textContent = '';
+  take(message);
+});
 stream.addEventListener('news', event => take(JSON.parse(event.data)));
 stream.addEventListener('error', () => { problem.textContent = 'The lab does not answer. Was it stopped? This page goes on when it is back.'; });
 
@@ -154,6 +175,7 @@ function frame() {
     const now = serverNow();
     locks.draw(now);
     timeline.draw(held ?? now);
+    log.draw();
     const text = clock(now);
     if ($('clock').textContent !== text) $('clock').textContent = text;
   }

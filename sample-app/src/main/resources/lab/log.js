@@ -16,14 +16,17 @@ export class EventLog {
     this.shown = new Set([...KINDS, OTHER].filter(kind => !NOISY.has(kind)));
     this.totals = new Map();
     this.last = 0;
+    this.addedAbove = 0;
     this.space = document.createElement('div');
     this.space.className = 'space';
     box.append(this.space);
     this.chips = new Map([...KINDS, OTHER].map(kind => [kind, this.chip(kind, kinds)]));
     this.filter = filter;
     filter.addEventListener('input', () => this.match());
-    box.addEventListener('scroll', () => this.render());
-    new ResizeObserver(() => this.render()).observe(box);
+    // Drawn with the next frame, however much is told until then.
+    this.changed = true;
+    box.addEventListener('scroll', () => { this.changed = true; });
+    new ResizeObserver(() => { this.changed = true; }).observe(box);
   }
 
   chip(kind, kinds) {
@@ -71,33 +74,38 @@ export class EventLog {
       const first = this.matching.findIndex(event => event.id > oldest);
       this.matching.splice(0, first < 0 ? this.matching.length : first);
     }
-    // Who has scrolled away from the newest is not to lose his line.
-    if (added && this.box.scrollTop > 4 && !this.held) this.box.scrollTop += added * this.lineHeight;
+    // Who has scrolled away from the newest is not to lose the line.
+    if (added && !this.held) this.addedAbove += added;
     for (const [kind, chip] of this.chips) {
       const text = `${kind} ${this.totals.get(kind) ?? 0}`;
       if (chip.textContent !== text) chip.textContent = text;
     }
-    if (!this.held) this.render();
+    if (!this.held) this.changed = true;
   }
 
   match() {
     this.matching = this.events.filter(event => this.matches(event));
     this.box.scrollTop = 0;
-    this.render();
+    this.addedAbove = 0;
+    this.changed = true;
   }
 
   hold(held) {
     this.held = held;
     this.frozen = held ? [...this.matching] : null;
-    this.render();
+    this.changed = true;
   }
 
   get lineHeight() { return this.box.clientWidth < 600 ? 44 : 24; }
 
-  render() {
+  draw() {
+    if (!this.changed) return;
+    this.changed = false;
     const list = this.held && this.frozen ? this.frozen : this.matching;
     const height = this.lineHeight;
     this.space.style.height = `${list.length * height}px`;
+    if (this.addedAbove && this.box.scrollTop > 4) this.box.scrollTop += this.addedAbove * height;
+    this.addedAbove = 0;
     const first = Math.max(0, Math.floor(this.box.scrollTop / height) - 4);
     const lines = Math.ceil(this.box.clientHeight / height) + 8;
     const nodes = [];

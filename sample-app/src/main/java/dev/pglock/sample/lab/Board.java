@@ -76,15 +76,15 @@ final class Board {
         String lock = text(event, "lock");
         Long fence = event.get("fence") instanceof Number number ? number.longValue() : null;
         change(() -> {
+            long at = at(event);
             if (kind.equals("SKIPPED")) {
-                skip(new Skip(String.valueOf(lock), replica, now()));
+                skip(new Skip(String.valueOf(lock), replica, at));
                 return;
             }
             if (kind.equals("HEARTBEAT")) {
-                advisoryRenewed(replica);
+                advisoryRenewed(replica, at);
                 return;
             }
-            long at = event.get("at") instanceof Number number ? number.longValue() : now();
             String reason = text(event, "reason");
             String outcome = text(event, "outcome");
             if (lock != null && fence != null) {
@@ -104,6 +104,14 @@ final class Board {
         });
     }
 
+    /** The server's time if it was told; otherwise when it was told, by the clock of this machine, which all share. */
+    private long at(Map<String, Object> event) {
+        if (event.get("at") instanceof Number number) {
+            return number.longValue();
+        }
+        return event.get("told") instanceof Number number ? number.longValue() + this.offsetMillis : now();
+    }
+
     private void apply(
             String kind, String lock, long fence, String replica, String strategy, long at, @Nullable String outcome) {
         if (kind.equals("TAKE")) {
@@ -115,7 +123,11 @@ final class Board {
             return;
         }
         switch (kind) {
-            case "RELEASE" -> put(run.ended("FAILED".equals(outcome) ? State.FAILED : State.DONE, at));
+            case "RELEASE" -> {
+                if (run.end() == null) {
+                    put(run.ended("FAILED".equals(outcome) ? State.FAILED : State.DONE, at));
+                }
+            }
             case "LOST" -> {
                 if (run.lostAt() == null) {
                     put(run.lost(at));
@@ -176,7 +188,7 @@ final class Board {
                 LockView complete = complete(view);
                 LockView before = this.locks.put(view.name(), complete);
                 renewed(before, complete);
-                foresee(complete, isFrozen);
+                foresee(before, complete, isFrozen);
             }
         });
     }
@@ -250,18 +262,19 @@ final class Board {
         }
     }
 
-    private void advisoryRenewed(String replica) {
+    private void advisoryRenewed(String replica, long at) {
         for (Run run : this.runs.values()) {
             if (run.isRunning()
                     && run.replica().equals(replica)
                     && run.strategy().equals("ADVISORY")) {
                 add(new LabEvent(
-                        ++this.ids, now(), "RENEW", run.lock(), run.fence(), replica, null, "its session answers"));
+                        ++this.ids, at, "RENEW", run.lock(), run.fence(), replica, null, "its session answers"));
             }
         }
     }
 
-    private void foresee(LockView row, Predicate<String> isFrozen) {
+    /** What a replica that is frozen or dead cannot tell is seen in the row. */
+    private void foresee(@Nullable LockView before, LockView row, Predicate<String> isFrozen) {
         if (row.fence() == null) {
             return;
         }
@@ -275,24 +288,36 @@ final class Board {
                     && row.until() != null
                     && !row.until().equals(run.leaseEnd())) {
                 put(run.leased(row.until()));
-            } else if (run.isRunning()
-                    && isFrozen.test(run.replica())
-                    && (own ? row.state().equals("EXPIRED") : row.fence() > run.fence())) {
-                // At its end, which is not known any more once another has it: then not later than that.
-                Long end = own ? row.until() : row.since();
-                long at = end == null ? now() : end;
-                put(run.lost(at));
-                add(new LabEvent(
-                        ++this.ids,
-                        at,
-                        "LOST",
-                        run.lock(),
-                        run.fence(),
-                        run.replica(),
-                        "EXPIRED",
-                        "its lease has ended; frozen, it does not know yet"));
+            } else if (run.isRunning() && isFrozen.test(run.replica())) {
+                if (own && row.state().equals("FREE")) {
+                    // It had released it, and was frozen before it could say so.
+                    put(run.ended(State.DONE, row.lastFinished() == null ? now() : row.lastFinished()));
+                } else if (own ? row.state().equals("EXPIRED") : row.fence() > run.fence()) {
+                    foreseeLost(run, endOf(run, before, row));
+                }
             }
         }
+    }
+
+    private void foreseeLost(Run run, long at) {
+        put(run.lost(at));
+        add(new LabEvent(
+                ++this.ids, at, "LOST", run.lock(), run.fence(), run.replica(), "EXPIRED", "frozen, unaware of it"));
+    }
+
+    /** When its lease has ended: as the row says, or said last, and not later than another had the lock. */
+    private long endOf(Run run, @Nullable LockView before, LockView row) {
+        Long end = leaseEnd(run, row);
+        if (end != null) {
+            return end;
+        }
+        long taken = row.since() == null ? now() : row.since();
+        Long said = before == null ? null : leaseEnd(run, before);
+        return said == null ? taken : Math.min(said, taken);
+    }
+
+    private static @Nullable Long leaseEnd(Run run, LockView row) {
+        return row.fence() != null && row.fence() == run.fence() ? row.until() : null;
     }
 
     private @Nullable Run find(String lock, long fence) {

@@ -45,9 +45,7 @@ final class Database implements AutoCloseable {
                 null,
                 given,
                 options.username() == null ? System.getProperty("user.name") : options.username(),
-                options.password() == null
-                        ? System.getenv().getOrDefault("PGPASSWORD", "")
-                        : options.password());
+                options.password() == null ? System.getenv().getOrDefault("PGPASSWORD", "") : options.password());
     }
 
     String url() {

@@ -76,6 +76,9 @@ public final class Lab implements AutoCloseable {
         } catch (LabException | SharedPostgresException ex) {
             say(String.valueOf(ex.getMessage()));
             System.exit(1);
+        } catch (RuntimeException ex) {
+            say("The lab could not be started: " + ex);
+            System.exit(1);
         }
     }
 
@@ -105,7 +108,9 @@ public final class Lab implements AutoCloseable {
                 this.context = openRegistry(database());
             } catch (BeansException ex) {
                 throw new LabException(
-                        database().url() + " cannot be used: " + NestedExceptionUtils.getMostSpecificCause(ex).getMessage(), ex);
+                        database().url() + " cannot be used: "
+                                + NestedExceptionUtils.getMostSpecificCause(ex).getMessage(),
+                        ex);
             }
             return null;
         });

@@ -45,6 +45,8 @@ final class LabServer implements AutoCloseable {
 
     private final Lab lab;
 
+    private final long startedMillis = System.currentTimeMillis();
+
     private final JsonMapper json = new JsonMapper();
 
     private final Set<BlockingQueue<String>> pages = ConcurrentHashMap.newKeySet();
@@ -228,6 +230,7 @@ final class LabServer implements AutoCloseable {
 
     private String message(Board.Report report, boolean whole) {
         return this.json.writeValueAsString(new Message(
+                this.startedMillis,
                 report,
                 this.lab.replicas().stream().map(Replica::view).toList(),
                 this.lab.ownsDatabase(),
@@ -265,6 +268,7 @@ final class LabServer implements AutoCloseable {
     /**
      * One message to the page.
      *
+     * @param lab which lab this is: a page that finds another one at its address begins anew
      * @param report what happened
      * @param replicas all of them
      * @param ownsDatabase whether PostgreSQL may be stopped; null: it is not there yet
@@ -274,6 +278,7 @@ final class LabServer implements AutoCloseable {
      * @param questions all of them, in the first message only
      */
     record Message(
+            long lab,
             Board.Report report,
             List<ReplicaView> replicas,
             @Nullable Boolean ownsDatabase,

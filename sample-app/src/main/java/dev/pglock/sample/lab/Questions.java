@@ -1,11 +1,13 @@
 package dev.pglock.sample.lab;
 
 import dev.pglock.LockException;
+import dev.pglock.LockInfo;
 import dev.pglock.sample.lab.Question.Answer;
 import dev.pglock.sample.lab.Question.NotSeen;
 import dev.pglock.sample.lab.Question.Progress;
 import dev.pglock.sample.lab.Question.Seen;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -15,6 +17,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import org.springframework.dao.DataAccessException;
 
@@ -30,6 +33,9 @@ final class Questions implements AutoCloseable {
     private static final String SWITCHED_JOB = "mail.digest";
 
     private static final String MIGRATION = "users.migration";
+
+    /** Five seconds or more before the end. */
+    private static final Pattern EARLY = Pattern.compile("batch ([2-9]|1\\d) of 40|step [2-6] of 20");
 
     /** As in application-lab.yml. */
     private static final Duration LEASE = Duration.ofSeconds(4);
@@ -280,7 +286,7 @@ final class Questions implements AutoCloseable {
                     "The replica that was cut off did not give up its lock within 8 seconds.");
             LabEvent taken = takeOver(holder, mark);
             long took = millisSince(began);
-            if (lost.id() > taken.id()) {
+            if (lost.at() > taken.at()) {
                 throw new NotSeen("Another had the lock before " + holder.name() + " gave it up.");
             }
             return new Seen(
@@ -294,10 +300,16 @@ final class Questions implements AutoCloseable {
 
     private Seen terminate(Progress progress) throws InterruptedException {
         Holder holder = aHolder(LONG_JOB, progress);
-        long until = board().lock(LONG_JOB).map(LockView::until).orElse(0L);
         long began = System.nanoTime();
         long mark = board().mark();
         int ended = this.lab.terminateSessions(holder.name());
+        // Read afterwards: what is later than this was renewed over a new session.
+        long until = this.lab
+                .registry()
+                .find(LONG_JOB)
+                .map(LockInfo::expiresAt)
+                .map(Instant::toEpochMilli)
+                .orElse(0L);
         progress.say("The sessions are gone; the lease has to be renewed over a new one");
         LockView renewed = seen(
                 board().await(
@@ -324,10 +336,12 @@ final class Questions implements AutoCloseable {
                 board().await(board().mark(), A_RUN, event -> event.is("RELEASE", SHORT_JOB)), "No job runs at all.");
         progress.say("PostgreSQL is stopped for 6 seconds");
         this.lab.stopDatabase();
+        long stopped = board().now();
         long mark = board().mark();
         try {
+            // What began before may be told after.
             Optional<LabEvent> begun = board().await(
-                            mark, Duration.ofSeconds(6), event -> event.kind().equals("TAKE"));
+                            mark, Duration.ofSeconds(6), event -> event.kind().equals("TAKE") && event.at() > stopped);
             if (begun.isPresent()) {
                 throw new NotSeen(begun.get().lock() + " began without a database.");
             }
@@ -338,8 +352,9 @@ final class Questions implements AutoCloseable {
         long back = board().mark();
         progress.say("PostgreSQL is back; every job has to go on");
         for (String job : List.of(SHORT_JOB, LONG_JOB, FENCED_JOB, SWITCHED_JOB)) {
+            Duration left = Duration.ofSeconds(15).minusMillis(millisSince(began));
             LabEvent unusedTake = seen(
-                    board().await(back, Duration.ofSeconds(15), event -> event.is("TAKE", job)),
+                    board().await(back, left, event -> event.is("TAKE", job)),
                     job + " did not go on within 15 seconds.");
         }
         long took = millisSince(began);
@@ -437,7 +452,8 @@ final class Questions implements AutoCloseable {
         LabEvent read;
         try {
             progress.say(slow.name() + " reads the counter and is frozen before it writes");
-            slow.command("count " + name + " 1 1500");
+            // Long enough to be frozen in it; and it goes on at once when it wakes up later than that.
+            slow.command("count " + name + " 1 3000");
             read = seen(
                     board().await(mark, A_RUN, event -> event.is("READ", lock)),
                     slow.name() + " did not begin to count.");
@@ -533,10 +549,12 @@ final class Questions implements AutoCloseable {
         long resumed;
         this.lab.registry().pause(SHORT_JOB, "asked for in the lab");
         try {
+            long paused = board().now();
             long mark = board().mark();
             progress.say(SHORT_JOB + " is paused for 7 seconds");
-            // Whoever asked before the pause may be told now.
-            Optional<LabEvent> run = board().await(mark, Duration.ofSeconds(7), event -> event.is("TAKE", SHORT_JOB));
+            // A run that began before the pause may be told now.
+            Optional<LabEvent> run = board().await(
+                            mark, Duration.ofSeconds(7), event -> event.is("TAKE", SHORT_JOB) && event.at() > paused);
             if (run.isPresent()) {
                 throw new NotSeen(run.get().replica() + " ran it although it was paused.");
             }
@@ -580,7 +598,7 @@ final class Questions implements AutoCloseable {
     }
 
     private static boolean isEarlyInItsRun(LockView row) {
-        return row.isHeld() && row.data() != null && row.data().matches("(batch|step) [2-7] of \\d+");
+        return row.isHeld() && row.data() != null && EARLY.matcher(row.data()).matches();
     }
 
     private LabEvent takeOver(Holder from, long mark) throws InterruptedException {

@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
@@ -24,6 +25,8 @@ import tools.jackson.databind.json.JsonMapper;
 final class Replica implements AutoCloseable {
 
     private static final Duration TIME_TO_STOP = Duration.ofSeconds(12);
+
+    private static final Set<String> ALIVE = Set.of("starting", "up", "frozen", "cut", "stopping");
 
     private static final TypeReference<Map<String, Object>> EVENT = new TypeReference<>() {};
 
@@ -194,7 +197,7 @@ final class Replica implements AutoCloseable {
 
     /** {@code kill -9}; blocks until it is gone. */
     void kill() {
-        Process victim = doTo("kill -9", null);
+        Process victim = doTo("kill -9", null, ALIVE);
         if (victim != null) {
             victim.destroyForcibly().onExit().join();
         }
@@ -205,7 +208,7 @@ final class Replica implements AutoCloseable {
         if (is("frozen")) {
             thaw();
         }
-        Process asked = doTo("asked to stop", "stopping");
+        Process asked = doTo("asked to stop", "stopping", ALIVE);
         if (asked != null) {
             signal(asked, "TERM");
         }
@@ -213,14 +216,14 @@ final class Replica implements AutoCloseable {
 
     /** Stops it where it stands, as a machine that is suspended. */
     void freeze() {
-        Process frozen = doTo("frozen", "frozen");
+        Process frozen = doTo("frozen", "frozen", Set.of("up"));
         if (frozen != null) {
             signal(frozen, "STOP");
         }
     }
 
     void thaw() {
-        Process thawed = doTo("thawed", "up");
+        Process thawed = doTo("thawed", "up", Set.of("frozen"));
         if (thawed != null) {
             signal(thawed, "CONT");
         }
@@ -228,14 +231,15 @@ final class Replica implements AutoCloseable {
 
     /** Lets nothing through its network any more: a black hole, with all sockets open. */
     void cut() {
-        this.network.cut();
-        Process ignored = doTo("network cut", "cut");
+        if (doTo("network cut", "cut", Set.of("up")) != null) {
+            this.network.cut();
+        }
     }
 
     /** What was held up arrives, late. */
     void mend() {
         this.network.mend();
-        Process ignored = doTo("network mended", "up");
+        Process ignored = doTo("network mended", "up", Set.of("cut"));
     }
 
     /** Which strategy the lock of the digest has from its next start on. */
@@ -243,13 +247,15 @@ final class Replica implements AutoCloseable {
         locked(() -> this.strategyOfDigest = strategy);
     }
 
-    private @Nullable Process doTo(String what, @Nullable String becomes) {
+    /** Says what is done; null, and nothing is to be done, if it is in no state for that. */
+    private @Nullable Process doTo(String what, @Nullable String becomes, Set<String> from) {
         return locked(() -> {
-            if (this.process != null) {
-                this.board.done(this.name, what);
-                if (becomes != null) {
-                    become(becomes);
-                }
+            if (this.process == null || !from.contains(this.state)) {
+                return null;
+            }
+            this.board.done(this.name, what);
+            if (becomes != null) {
+                become(becomes);
             }
             return this.process;
         });

@@ -83,6 +83,8 @@ final class Browser implements AutoCloseable {
                                                         "--disable-sync",
                                                         "--disable-dev-shm-usage",
                                                         "--hide-scrollbars",
+                                                        // A frame a second: it draws without a graphics card.
+                                                        "--force-prefers-reduced-motion",
                                                         "--user-data-dir=" + profile.resolve("profile")))))));
         this.session = url + "/session/" + created.path("sessionId").asString();
     }

@@ -21,6 +21,7 @@ import org.junit.jupiter.api.condition.OS;
 
 /** The lab as a command, and its end. */
 @Tag("long")
+@Tag("lab")
 @EnabledOnOs(value = OS.LINUX, disabledReason = "setsid and signals")
 @Timeout(180)
 class LabProcessTests {
@@ -36,7 +37,8 @@ class LabProcessTests {
         this.lab = Instance.lab("--lab", "--lab.port=0");
         String port = this.lab.awaitOutput(Pattern.compile("The lab is at http://127\\.0\\.0\\.1:(\\d+)/"));
         this.state = OwnPostgres.stateDirectory("lab-" + port);
-        this.replicas = ProcessHandle.of(this.lab.pid()).orElseThrow().children().toList();
+        this.replicas =
+                ProcessHandle.of(this.lab.pid()).orElseThrow().children().toList();
         assertThat(this.replicas).hasSize(3);
     }
 
@@ -49,7 +51,9 @@ class LabProcessTests {
 
     @Test
     void ctrlCStopsAllThatItStartedAFrozenReplicaToo() throws Exception {
-        Process freeze = new ProcessBuilder("kill", "-STOP", Long.toString(this.replicas.get(0).pid())).start();
+        Process freeze = new ProcessBuilder(
+                        "kill", "-STOP", Long.toString(this.replicas.get(0).pid()))
+                .start();
         assertThat(freeze.waitFor()).isZero();
 
         this.lab.ctrlC();
@@ -63,7 +67,8 @@ class LabProcessTests {
     void whenItIsKilledItsReplicasEndToo() {
         this.lab.kill();
 
-        await().atMost(Duration.ofSeconds(30))
+        // One that is still starting listens late.
+        await().atMost(Duration.ofSeconds(90))
                 .untilAsserted(() -> assertThat(this.replicas).noneMatch(ProcessHandle::isAlive));
     }
 }
