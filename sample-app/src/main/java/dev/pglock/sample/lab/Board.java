@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -42,6 +43,9 @@ final class Board {
     private final Deque<Skip> skips = new ArrayDeque<>();
 
     private final Map<String, LockView> locks = new LinkedHashMap<>();
+
+    /** By which strategy a lock was taken last. */
+    private final Map<String, String> strategies = new HashMap<>();
 
     /** What nobody was told yet. */
     private final List<LabEvent> newEvents = new ArrayList<>();
@@ -115,6 +119,7 @@ final class Board {
     private void apply(
             String kind, String lock, long fence, String replica, String strategy, long at, @Nullable String outcome) {
         if (kind.equals("TAKE")) {
+            this.strategies.put(lock, strategy);
             put(Run.begun(++this.ids, lock, fence, replica, strategy, at));
             return;
         }
@@ -211,8 +216,12 @@ final class Board {
 
     // ----
 
-    /** What others see of an advisory lock is its holder; the rest its holder has told. */
-    private LockView complete(LockView view) {
+    /**
+     * The row of a lock that is free does not say by which strategy it is taken; and what others see of an advisory lock is
+     * its holder. The rest those have told who took it.
+     */
+    private LockView complete(LockView row) {
+        LockView view = row.isHeld() ? row : row.by(this.strategies.getOrDefault(row.name(), row.strategy()));
         if (!view.isHeld() || (view.fence() != null && view.since() != null)) {
             return view;
         }

@@ -46,4 +46,24 @@ record LockView(
     boolean isHeldBy(String replica) {
         return isHeld() && replica.equals(this.holder);
     }
+
+    /** The same, locked by another strategy. */
+    LockView by(String other) {
+        return new LockView(
+                this.name,
+                other,
+                this.state,
+                this.holder,
+                this.fence,
+                this.since,
+                this.until,
+                this.data,
+                this.lastTick,
+                this.lastHolder,
+                this.lastFinished,
+                this.lastOutcome,
+                this.completed,
+                this.paused,
+                this.waiting);
+    }
 }

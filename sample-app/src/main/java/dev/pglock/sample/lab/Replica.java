@@ -242,6 +242,11 @@ final class Replica implements AutoCloseable {
         Process ignored = doTo("network mended", "up", Set.of("cut"));
     }
 
+    /** Which strategy the lock of the digest has, or will have after its next start. */
+    String strategyOfDigest() {
+        return locked(() -> this.strategyOfDigest);
+    }
+
     /** Which strategy the lock of the digest has from its next start on. */
     void strategyOfDigest(String strategy) {
         locked(() -> this.strategyOfDigest = strategy);
