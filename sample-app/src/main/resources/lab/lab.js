@@ -141,6 +141,7 @@ function take(message) {
   report.skips.forEach(skip => timeline.skip(skip));
   log.add(report.events);
   locks.update(report.locks);
+  locks.draw(serverNow());
   showReplicas(replicas);
   showDatabase(message);
   if (message.questions) questions.fill(message.questions);

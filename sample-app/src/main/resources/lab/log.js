@@ -7,6 +7,13 @@ const OTHER = 'OTHER';
 // Most of all events, and seldom what is looked for.
 const NOISY = new Set(['DENIED', 'RENEW']);
 
+/** By its time. What a replica tells comes somewhat later than what another has told of the same moment. */
+function insert(events, event) {
+  let at = events.length;
+  while (at > 0 && events[at - 1].at > event.at && events.length - at < 200) at--;
+  events.splice(at, 0, event);
+}
+
 export class EventLog {
   constructor(box, kinds, filter, count) {
     this.box = box;
@@ -60,19 +67,20 @@ export class EventLog {
     for (const event of events) {
       if (event.id <= this.last) continue;
       this.last = event.id;
-      this.events.push(event);
+      insert(this.events, event);
       const kind = this.category(event);
       this.totals.set(kind, (this.totals.get(kind) ?? 0) + 1);
       if (this.matches(event)) {
-        this.matching.push(event);
+        insert(this.matching, event);
         added++;
       }
     }
     if (this.events.length > CAPACITY) {
       const gone = this.events.splice(0, this.events.length - CAPACITY);
-      const oldest = gone.at(-1).id;
-      const first = this.matching.findIndex(event => event.id > oldest);
-      this.matching.splice(0, first < 0 ? this.matching.length : first);
+      // In the same order, with some left out.
+      let matched = 0;
+      for (const event of gone) if (this.matching[matched] === event) matched++;
+      this.matching.splice(0, matched);
     }
     // Who has scrolled away from the newest is not to lose the line.
     if (added && !this.held) this.addedAbove += added;
@@ -135,7 +143,7 @@ export class EventLog {
       const cell = document.createElement('span');
       cell.className = name;
       cell.textContent = text;
-      if (name === 'detail') cell.title = text;
+      if (name === 'detail' || name === 'lock') cell.title = text;
       line.append(cell);
     }
     return line;

@@ -62,7 +62,9 @@ export class Timeline {
     this.svg.setAttribute('viewBox', `0 0 ${width} ${height + AXIS}`);
     this.svg.setAttribute('height', height + AXIS);
     const clip = element('clipPath', { id: 'plot' });
-    clip.append(element('rect', { x: this.gutter, y: 0, width: this.plot + 14, height: height + AXIS }));
+    clip.append(element('rect', { x: this.gutter, y: 0, width: this.plot + 14, height }));
+    // The first time of the axis is not cut in the middle.
+    clip.append(element('rect', { x: 0, y: height, width, height: AXIS }));
     const clipped = element('g', { 'clip-path': 'url(#plot)' });
     this.moving = element('g');
     this.behind = element('g');

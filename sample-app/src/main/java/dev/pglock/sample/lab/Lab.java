@@ -228,8 +228,10 @@ public final class Lab implements AutoCloseable {
     }
 
     void startDatabase() {
-        database().start();
-        this.board.done(null, "PostgreSQL is started");
+        if (database().isStopped()) {
+            database().start();
+            this.board.done(null, "PostgreSQL is started");
+        }
     }
 
     /** Ends the sessions of a replica's locks; returns how many there were. */

@@ -232,7 +232,7 @@ class LabPageTests {
         return await().atMost(Duration.ofSeconds(60))
                 .until(
                         () -> browser.text("#locks [data-lock='" + job + "'] .data")
-                                        .matches("(batch|step) [2-7] of \\d+")
+                                        .matches("batch ([2-9]|1\\d) of 40|step [2-7] of 20")
                                 ? holder(job)
                                 : "",
                         holder -> !holder.isEmpty());

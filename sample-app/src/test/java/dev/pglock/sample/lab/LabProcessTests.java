@@ -21,7 +21,6 @@ import org.junit.jupiter.api.condition.OS;
 
 /** The lab as a command, and its end. */
 @Tag("long")
-@Tag("lab")
 @EnabledOnOs(value = OS.LINUX, disabledReason = "setsid and signals")
 @Timeout(180)
 class LabProcessTests {
