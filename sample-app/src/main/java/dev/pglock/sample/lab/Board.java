@@ -58,6 +58,8 @@ final class Board {
 
     private long ids;
 
+    private long looks;
+
     private volatile long offsetMillis;
 
     private volatile boolean databaseAnswers;
@@ -189,6 +191,7 @@ final class Board {
     /** The rows as they were read. Which were renewed is seen by their ends; who lost his without knowing, by their fences. */
     void read(List<LockView> views, Predicate<String> isFrozen) {
         change(() -> {
+            this.looks++;
             for (LockView view : views) {
                 LockView complete = complete(view);
                 LockView before = this.locks.put(view.name(), complete);
@@ -409,7 +412,12 @@ final class Board {
         this.spells.values().removeIf(spell -> spell.to() != null && spell.to() < before);
     }
 
-    /** How a lock was when it was read last. */
+    /** How often the rows were read. */
+    long looks() {
+        return locked(() -> this.looks);
+    }
+
+    /** How a lock was when it was read last, which may be long ago when the database did not answer. */
     Optional<LockView> lock(String name) {
         return locked(() -> Optional.ofNullable(this.locks.get(name)));
     }

@@ -303,6 +303,9 @@ final class Questions implements AutoCloseable {
         long began = System.nanoTime();
         long mark = board().mark();
         int ended = this.lab.terminateSessions(holder.name());
+        if (ended == 0) {
+            throw new NotSeen("Replica " + holder.name() + " had no session.");
+        }
         // Read afterwards: what is later than this was renewed over a new session.
         long until = this.lab
                 .registry()
@@ -592,8 +595,13 @@ final class Questions implements AutoCloseable {
     /** Waits for a run that has told of its progress and is not near its end. */
     private Holder aHolder(String job, Progress progress) throws InterruptedException {
         progress.say("Waiting for a run of " + job);
+        // What was read before may be of another tenure by now, and a look that was under way has begun before.
+        long fresh = board().looks() + 2;
         LockView row = seen(
-                board().await(A_RUN, () -> board().lock(job).filter(Questions::isEarlyInItsRun)),
+                board().await(
+                                A_RUN,
+                                () -> board().lock(job)
+                                        .filter(read -> board().looks() >= fresh && isEarlyInItsRun(read))),
                 job + " does not run.");
         long fence = row.fence() == null ? 0 : row.fence();
         return new Holder(job, this.lab.replica(String.valueOf(row.holder())), fence);
