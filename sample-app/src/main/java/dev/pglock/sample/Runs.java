@@ -27,7 +27,7 @@ public class Runs {
     }
 
     /** Runs the work and writes down when it began and ended. A run whose replica died has no end. */
-    <E extends Exception> void record(Work<E> work) throws E {
+    public <E extends Exception> void record(Work<E> work) throws E {
         LockHandle lock = LockContext.current();
         log.info("Replica {} runs {} (fence {})", this.replica, lock.name(), lock.fence());
         long id = this.jdbc
@@ -75,7 +75,7 @@ public class Runs {
 
     /** A job's body. */
     @FunctionalInterface
-    interface Work<E extends Exception> {
+    public interface Work<E extends Exception> {
 
         void run() throws E;
     }

@@ -121,6 +121,16 @@ final class PostgresServer {
                 Duration.ofNanos(System.nanoTime() - start).toMillis());
     }
 
+    /** Ends all sessions and stops the server. Its data stays. */
+    void halt() throws IOException {
+        stopIfRunning();
+    }
+
+    /** Starts a server that was halted, with the data and the port that it had. */
+    void resume(int port) throws IOException {
+        start(port);
+    }
+
     private void initialise() throws IOException {
         command("initdb", Duration.ofMinutes(2))
                 .with("-D", this.directory.data().toString())
@@ -139,12 +149,7 @@ final class PostgresServer {
         for (int attempt = 1; ; attempt++) {
             int port = this.ports.next();
             try {
-                command("pg_ctl", Duration.ofMinutes(2))
-                        .with("start", "-w", "-t", "60")
-                        .with("-D", this.directory.data().toString())
-                        .with("-l", this.directory.serverLog().toString())
-                        .with("-o", "-p " + port)
-                        .run();
+                start(port);
                 return port;
             } catch (SharedPostgresException ex) {
                 String serverLog = tail(this.directory.serverLog());
@@ -159,6 +164,15 @@ final class PostgresServer {
                 Files.deleteIfExists(this.directory.serverLog());
             }
         }
+    }
+
+    private void start(int port) throws IOException {
+        command("pg_ctl", Duration.ofMinutes(2))
+                .with("start", "-w", "-t", "60")
+                .with("-D", this.directory.data().toString())
+                .with("-l", this.directory.serverLog().toString())
+                .with("-o", "-p " + port)
+                .run();
     }
 
     private void stopIfRunning() throws IOException {

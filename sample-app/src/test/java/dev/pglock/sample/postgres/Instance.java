@@ -50,6 +50,11 @@ public final class Instance implements AutoCloseable {
                 List.of(arguments));
     }
 
+    /** The lab, with what it starts. */
+    public static Instance lab(String... arguments) {
+        return start(SampleApplication.class, List.of(), List.of(arguments));
+    }
+
     /** The sample as it was processed ahead of time into a directory of classes. */
     public static Instance aheadOfTime(Path classes, Path stateDirectory, String... arguments) {
         String stateProperty = "-Dsample.postgres.state-directory=" + stateDirectory;

@@ -1,0 +1,4 @@
+@NullMarked
+package dev.pglock.sample.lab;
+
+import org.jspecify.annotations.NullMarked;
