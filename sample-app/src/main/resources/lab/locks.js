@@ -19,6 +19,13 @@ export class Locks {
   }
 
   update(locks) {
+    const names = new Set(locks.map(lock => lock.name));
+    for (const [name, row] of this.rows) {
+      if (!names.has(name)) {
+        row.tr.remove();
+        this.rows.delete(name);
+      }
+    }
     for (const lock of locks) {
       const row = this.rows.get(lock.name) ?? this.row(lock.name);
       row.lock = lock;
@@ -82,7 +89,7 @@ export class Locks {
       row.meter.classList.toggle('none', left === null);
       row.meter.classList.toggle('low', left !== null && left < row.full / 3);
       row.fill.style.width = left === null ? '0' : `${100 * left / row.full}%`;
-      say(row.left, left !== null ? `${seconds(left)} left` : held ? 'as long as its session' : '');
+      say(row.left, left !== null ? `${seconds(left)} left` : held ? 'with its session' : '');
     }
   }
 }

@@ -192,6 +192,7 @@ final class Board {
     void read(List<LockView> views, Predicate<String> isFrozen) {
         change(() -> {
             this.looks++;
+            this.locks.keySet().retainAll(views.stream().map(LockView::name).toList());
             for (LockView view : views) {
                 LockView complete = complete(view);
                 LockView before = this.locks.put(view.name(), complete);

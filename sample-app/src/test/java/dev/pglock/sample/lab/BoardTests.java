@@ -81,6 +81,15 @@ class BoardTests {
         assertThat(events("DIED")).extracting(LabEvent::fence).containsExactly(1L);
     }
 
+    @Test
+    void aLockThatIsThereNoMoreIsShownNoMore() {
+        read("HELD", "A", 1, this.start, this.start + 4000);
+
+        this.board.read(List.of(), "A"::equals);
+
+        assertThat(this.board.whole().locks()).isEmpty();
+    }
+
     private void take(String replica, long fence, long at) {
         this.board.told(replica, Map.of("kind", "TAKE", "lock", JOB, "fence", fence, "strategy", "LEASE", "at", at));
     }
