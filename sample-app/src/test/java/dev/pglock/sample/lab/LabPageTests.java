@@ -156,6 +156,7 @@ class LabPageTests {
     void itFitsTheScreenOfATelephoneInBothThemes() throws Exception {
         try {
             browser.look(390, 844, "dark");
+            browser.awaitElement("#timeline .run", SOON);
             assertThat(browser.run("return document.documentElement.scrollWidth")
                             .asInt())
                     .isEqualTo(390);
@@ -218,11 +219,14 @@ class LabPageTests {
         assertThat(this.lab.replica("A").is("up")).isTrue();
     }
 
-    /** So that a picture shows nothing else than what it is about. */
+    /** So that a picture shows a whole minute, and nothing else in it than what it is about. */
     private static void awaitMinuteWithoutAFault() {
+        String begins = "return [...document.querySelectorAll('#timeline .run .body')]"
+                + ".some(bar => bar.getBoundingClientRect().left < 250)";
         String running = "#timeline .run.running[data-lock='";
         await().atMost(Duration.ofMinutes(3))
-                .until(() -> browser.count("#timeline .spell, #timeline .lost, #timeline .died") == 0
+                .until(() -> browser.run(begins).asBoolean()
+                        && browser.count("#timeline .spell, #timeline .lost, #timeline .died") == 0
                         && browser.count(running + LONG_JOB + "']") == 1
                         && browser.count(running + FENCED_JOB + "']") == 1);
     }
