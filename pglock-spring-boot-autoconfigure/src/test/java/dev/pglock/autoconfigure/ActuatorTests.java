@@ -106,7 +106,7 @@ class ActuatorTests {
                     LockHandle lock = context.getBean(LockRegistry.class)
                             .tryAcquire(LockRequest.of("job"))
                             .orElseThrow();
-                    try (CapturedLog log = CapturedLog.of("dev.pglock.engine.LockEngine")) {
+                    try (CapturedLog log = CapturedLog.of("dev.pglock.engine")) {
                         for (String action : List.of("pause", "resume", "resign")) {
                             Object ignored = invoke(context, "POST", Map.of("action", action, "reason", "ticket 4711"));
                         }

@@ -25,6 +25,8 @@ import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.core.env.StandardEnvironment;
+import org.springframework.core.env.SystemEnvironmentPropertySource;
 
 @ExtendWith(OutputCaptureExtension.class)
 class PgLockPropertiesTests {
@@ -233,6 +235,21 @@ class PgLockPropertiesTests {
                             .contains("pglock.datasource.pasword", "pglock.lease-time", "do not exist")
                             .doesNotContain("hunter2");
                 });
+    }
+
+    /** In a cluster a service of that name leaves variables in every container's environment. */
+    @Test
+    void aVariableOfTheEnvironmentMayBeMeantForSomebodyElse() {
+        runner.withInitializer(context -> context.getEnvironment()
+                        .getPropertySources()
+                        .replace(
+                                StandardEnvironment.SYSTEM_ENVIRONMENT_PROPERTY_SOURCE_NAME,
+                                new SystemEnvironmentPropertySource(
+                                        StandardEnvironment.SYSTEM_ENVIRONMENT_PROPERTY_SOURCE_NAME,
+                                        Map.of("PGLOCK_PORT", "tcp://10.0.0.7:80", "PGLOCK_LEASEDURATION", "7s"))))
+                .run(context -> assertThat(
+                                context.getBean(PgLockProperties.class).leaseDuration())
+                        .isEqualTo(Duration.ofSeconds(7)));
     }
 
     @Test
