@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -33,6 +34,7 @@ import org.springframework.core.env.Environment;
 
 /** Roles of an application: how they are declared, what is published, and how a deploy hands them over. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("long")
 class LeaderElectionsTests extends TwoReplicas {
 
     private static final String ROLE = "pglock.leader.billing.auto-start=true";

@@ -9,6 +9,7 @@ import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
 import dev.pglock.LockStrategy;
 import java.time.Duration;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.test.system.CapturedOutput;
@@ -17,6 +18,7 @@ import org.springframework.context.ConfigurableApplicationContext;
 
 /** The strategies as applications choose them, alone and one beside the other. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("long")
 class StrategiesTests extends TwoReplicas {
 
     private static final String ADVISORY = "pglock.strategy=advisory";

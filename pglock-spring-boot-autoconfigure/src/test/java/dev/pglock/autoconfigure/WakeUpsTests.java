@@ -13,6 +13,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -22,6 +23,7 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
 
 /** Who waits for a lock of another replica, and what it costs. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("long")
 class WakeUpsTests extends TwoReplicas {
 
     private static final Duration TOLD = Duration.ofMillis(500);
