@@ -5,7 +5,9 @@ import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.ReplicaStores;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 
+@Tag("long")
 class AdvisoryWithoutTableElectionTests extends DatabaseElectionContract {
 
     @BeforeAll

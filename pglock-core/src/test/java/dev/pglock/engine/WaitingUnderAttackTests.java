@@ -24,11 +24,13 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Three replicas whose waiters are many, are interrupted, have hardly any time, or lose the session that listens. */
+@Tag("long")
 class WaitingUnderAttackTests {
 
     /** Odd on purpose: it reaches SQL, application names and log lines. */

@@ -4,11 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.pglock.LockStrategy;
 import java.time.Duration;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** The programs of this package, for a short while. */
+@Tag("long")
 class ProcessesTests {
 
     /** Nothing told in vain is longer than a poll, with room for a busy machine. */
