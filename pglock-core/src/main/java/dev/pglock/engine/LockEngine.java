@@ -294,6 +294,16 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     // ---- looking, and operators
 
     /**
+     * Refuses what each attempt would refuse, whoever holds the lock. Does not block.
+     *
+     * @param request as it would be asked for
+     * @throws IllegalArgumentException if it cannot be carried out as it is asked and configured; the message says why
+     */
+    public void check(LockRequest request) {
+        Asked ignored = requests.resolve(request);
+    }
+
+    /**
      * Whether a success of the request's version could be remembered at this moment. Blocks for one round trip.
      *
      * @param request as it would be asked for

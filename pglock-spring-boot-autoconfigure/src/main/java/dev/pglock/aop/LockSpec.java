@@ -76,6 +76,11 @@ record LockSpec(
         return !ticks.isEmpty() || (kind == Kind.RUN_ONCE && ifHeld == IfHeld.SKIP && terms.version() == null);
     }
 
+    /** As the registry is asked, but that a name with parts that each call evaluates stands there as it is written. */
+    LockRequest request() {
+        return terms.request(name.text());
+    }
+
     @Nullable
     Object skippedValue() {
         return result.skipped(method.getReturnType());

@@ -11,6 +11,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Consumer;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -87,6 +88,27 @@ public final class LockVerifier {
     }
 
     /**
+     * Refuses methods whose annotation and configuration do not go together: they would fail at each call.
+     *
+     * @param methods what {@link #verify} has found
+     * @param check throws {@link IllegalArgumentException} for what the registry would refuse
+     * @throws InvalidLockException for the first such method, unless {@code pglock.verification} is {@code warn} or {@code off}
+     */
+    public void refuseWhatCannotBeAsked(LockedMethods methods, Consumer<LockRequest> check) {
+        for (LockSpec spec : methods.specs()) {
+            try {
+                check.accept(spec.request());
+            } catch (IllegalArgumentException e) {
+                refuse(InvalidLockException.of(
+                        spec.type(),
+                        spec.method(),
+                        "each call would be refused: " + e.getMessage(),
+                        "Correct the annotation, or the entry for '" + spec.name() + "' in 'pglock.locks'."));
+            }
+        }
+    }
+
+    /**
      * Refuses methods with a version that nothing would remember: they would fail at their first call.
      *
      * @param methods what {@link #verify} has found
@@ -94,16 +116,15 @@ public final class LockVerifier {
      * @throws InvalidLockException for the first such method, unless {@code pglock.verification} is {@code warn} or {@code off}
      */
     public void refuseWhatIsForgotten(LockedMethods methods, Predicate<LockRequest> remembers) {
-        for (LockSpec spec : methods.versioned()) {
-            if (!remembers.test(spec.terms().request(spec.name().text()))) {
+        for (LockSpec spec : methods.specs()) {
+            if (spec.terms().version() != null && !remembers.test(spec.request())) {
                 refuse(InvalidLockException.of(
                         spec.type(),
                         spec.method(),
                         "its @RunOnce has a version, but its lock is an advisory one and there is no lease table in which"
                                 + " the success could be remembered",
                         "Create the table with dev/pglock/lease/schema.sql, from the jar of pglock-core, or let this lock use the"
-                                + " lease: strategy = Strategy.LEASE on the annotation, and an entry with strategy 'lease'"
-                                + " in 'pglock.locks' to have the table created."));
+                                + " lease: strategy = Strategy.LEASE on the annotation."));
             }
         }
     }

@@ -1,5 +1,6 @@
 package dev.pglock.aop;
 
+import dev.pglock.LockRequest;
 import dev.pglock.LockStrategy;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
@@ -19,7 +20,7 @@ public final class LockedMethods {
     private final Map<String, LockSpec> byName = new HashMap<>();
     private final Map<String, String> beans = new HashMap<>();
     private final Set<LockName> names = new HashSet<>();
-    private final List<LockSpec> versioned = new ArrayList<>();
+    private final List<LockSpec> specs = new ArrayList<>();
     private final Set<String> locked = new TreeSet<>();
     private final Set<String> unlocked = new TreeSet<>();
     private final Set<String> scheduled = new HashSet<>();
@@ -41,9 +42,7 @@ public final class LockedMethods {
             }
         }
         names.add(spec.name());
-        if (spec.terms().version() != null) {
-            versioned.add(spec);
-        }
+        specs.add(spec);
         String method = spec.describe();
         String name = spec.name().text();
         LockStrategy strategy = spec.terms().strategy();
@@ -56,9 +55,17 @@ public final class LockedMethods {
         }
     }
 
-    /** Those whose success is to be remembered. */
-    List<LockSpec> versioned() {
-        return List.copyOf(versioned);
+    List<LockSpec> specs() {
+        return List.copyOf(specs);
+    }
+
+    /**
+     * What locked methods ask the registry for. A name with parts that each call evaluates stands there as it is written.
+     *
+     * @return one request for each method
+     */
+    public List<LockRequest> requests() {
+        return specs.stream().map(LockSpec::request).toList();
     }
 
     /** The first bean with that lock. */

@@ -56,10 +56,9 @@ public final class PgLockAutoConfiguration {
         return new ReplicaIdentity(settings);
     }
 
-    @Bean(destroyMethod = "close")
+    @Bean
     @Lazy
-    @ConditionalOnMissingBean(LockRegistry.class)
-    LockEngine pgLockRegistry(
+    Stores pgLockStores(
             PgLockSettings settings,
             ConfigurableListableBeanFactory beans,
             @PgLockDataSource ObjectProvider<DataSource> marked,
@@ -67,15 +66,22 @@ public final class PgLockAutoConfiguration {
             ObjectProvider<JdbcConnectionDetails> details,
             ObjectProvider<KeyDerivation> keyDerivation,
             ObjectProvider<LocalSpace> space,
-            ObjectProvider<LockListener> listeners,
-            ObjectProvider<LockObserver> observer,
             ReplicaIdentity identity) {
         ConnectionChoice connections =
                 new ConnectionChoice(settings.properties().datasource(), beans, marked, any, details);
-        KeyDerivation keys = keyDerivation.getIfAvailable(settings::keys);
-        LockEngine.Builder registry =
-                LockEngine.builder(settings.engine()).keys(keys).overrides(ConfiguredRequests.of(settings));
-        new Stores(settings, connections, keys, identity, space).addTo(registry);
+        return new Stores(settings, connections, keyDerivation.getIfAvailable(settings::keys), identity, space);
+    }
+
+    @Bean(destroyMethod = "close")
+    @Lazy
+    @ConditionalOnMissingBean(LockRegistry.class)
+    LockEngine pgLockRegistry(
+            PgLockSettings settings,
+            Stores stores,
+            ObjectProvider<LockListener> listeners,
+            ObjectProvider<LockObserver> observer) {
+        LockEngine.Builder registry = LockEngine.builder(settings.engine()).overrides(ConfiguredRequests.of(settings));
+        stores.addTo(registry);
         listeners.orderedStream().forEach(registry::listener);
         observer.ifUnique(registry::observer);
         return registry.build();

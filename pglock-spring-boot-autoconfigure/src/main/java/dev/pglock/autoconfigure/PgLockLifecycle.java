@@ -3,13 +3,18 @@ package dev.pglock.autoconfigure;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
 import dev.pglock.LockStorageException;
+import dev.pglock.LockStrategy;
 import dev.pglock.aop.LockVerifier;
 import dev.pglock.aop.LockedMethods;
 import dev.pglock.engine.LockEngine;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
-import java.util.TreeSet;
+import java.util.Objects;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.function.UnaryOperator;
+import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
@@ -83,12 +88,23 @@ final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<Conte
             // Now, and not at the first tick: what is wrong with the database is to be told at start-up.
             LockRegistry registry = context.getBeanProvider(LockRegistry.class).getObject();
             if (registry instanceof LockEngine engine) {
+                context.getBean(Stores.class).prepare(strategies(methods, ConfiguredRequests.of(settings)));
+                verifier.refuseWhatCannotBeAsked(methods, engine::check);
                 verifier.refuseWhatIsForgotten(methods, request -> remembers(engine, request));
             }
         }
         if (!methods.isNothingFound()) {
             log.info("Locks by {}; {}", settings.describe(), methods.describe());
         }
+    }
+
+    /** What annotations ask for, unless configuration wins. */
+    private static Set<LockStrategy> strategies(LockedMethods methods, UnaryOperator<LockRequest> configured) {
+        return methods.requests().stream()
+                .map(configured)
+                .map(LockRequest::strategy)
+                .filter(Objects::nonNull)
+                .collect(Collectors.toSet());
     }
 
     /** A database that is away may come back, with its table: then the call tells. */
@@ -117,14 +133,15 @@ final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<Conte
                         name);
             }
         }
-        for (String name : new TreeSet<>(settings.locks().keySet())) {
+        new TreeMap<>(settings.locks()).forEach((name, lock) -> {
             if (!methods.include(name) && !settings.isRole(name)) {
                 log.warn(
                         "pglock.locks has an entry for '{}', but no method has a lock of that name: it changes nothing"
-                                + " unless a program takes the lock from LockRegistry",
-                        name);
+                                + " unless a program takes the lock from LockRegistry{}",
+                        name,
+                        lock.mode() == null ? "" : ", and its mode never: that is for methods");
             }
-        }
+        });
     }
 
     @Override

@@ -3,6 +3,7 @@ package dev.pglock.autoconfigure;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aot.hint.ExecutableMode;
+import org.springframework.aot.hint.MemberCategory;
 import org.springframework.aot.hint.RuntimeHints;
 import org.springframework.aot.hint.RuntimeHintsRegistrar;
 import org.springframework.aot.hint.TypeReference;
@@ -18,6 +19,7 @@ final class PgLockRuntimeHints implements RuntimeHintsRegistrar {
     public void registerHints(RuntimeHints hints, @Nullable ClassLoader classLoader) {
         hints.resources().registerPattern(SCHEMA);
         hints.reflection()
+                .registerType(PropertyChecks.WrittenLeader.class, MemberCategory.INVOKE_DECLARED_CONSTRUCTORS)
                 .registerType(
                         PgLockProperties.Leader.class,
                         type -> type.withMethod(

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
+import org.springframework.boot.context.properties.bind.Bindable;
 import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.boot.context.properties.source.InvalidConfigurationPropertyValueException;
 
@@ -49,6 +50,7 @@ final class PropertyChecks {
         datasource(properties.datasource());
         locks(properties.locks());
         leader(properties.leader());
+        modesOfRoles(properties.locks());
     }
 
     private void names() {
@@ -175,8 +177,18 @@ final class PropertyChecks {
         }
     }
 
+    /**
+     * As it was written: the name of a role may be one that no property name can have. Public, as is its constructor,
+     * because {@code billing: {}} is converted by it.
+     */
+    public record WrittenLeader(@Nullable String leaseDuration) {}
+
     private void leader(Map<String, PgLockProperties.Leader> roles) {
         Map<String, String> seen = new HashMap<>();
+        Map<String, WrittenLeader> written = roles.values().stream().allMatch(leader -> leader.leaseDuration() == null)
+                ? Map.of()
+                : binder.bind("pglock.leader", Bindable.mapOf(String.class, WrittenLeader.class))
+                        .orElse(Map.of());
         roles.forEach((role, leader) -> {
             String prefix = "pglock.leader." + role + ".";
             String name = lockName(prefix + "name", LeaderRoles.lockName(role, leader));
@@ -191,11 +203,39 @@ final class PropertyChecks {
             if (first != null) {
                 throw invalid(prefix + "name", name, "'pglock.leader." + first + "' has the same lock.");
             }
+            WrittenLeader asWritten = written.get(role);
             if (leader.leaseDuration() != null) {
-                lease(prefix + "lease-duration", leader.leaseDuration());
+                String property = prefix + "lease-duration";
+                unit(property, asWritten == null ? null : asWritten.leaseDuration());
+                leaseWithin(property, leader.leaseDuration());
             }
             strategy(prefix, leader.strategy(), leader.leaseDuration());
         });
+    }
+
+    /** A mode says what a method does whose lock it is; of a role nobody would heed it. */
+    private void modesOfRoles(List<PgLockProperties.Lock> locks) {
+        for (int i = 0; i < locks.size(); i++) {
+            PgLockProperties.Lock lock = locks.get(i);
+            String role = lock.mode() == null ? null : roleOf(LockNames.normalise(String.valueOf(lock.name())));
+            if (role != null) {
+                throw invalid(
+                        "pglock.locks[" + i + "].mode",
+                        lock.mode(),
+                        "It is for locked methods, but '" + lock.name() + "' is the lock of the role '" + role
+                                + "'. To keep this replica from leading, set 'pglock.leader." + role
+                                + ".auto-start' to false.");
+            }
+        }
+    }
+
+    private @Nullable String roleOf(String lockName) {
+        return properties.leader().entrySet().stream()
+                .filter(entry -> LockNames.normalise(LeaderRoles.lockName(entry.getKey(), entry.getValue()))
+                        .equals(lockName))
+                .map(Map.Entry::getKey)
+                .findFirst()
+                .orElse(null);
     }
 
     /** What holds for every lock with settings of its own. */
@@ -235,6 +275,10 @@ final class PropertyChecks {
 
     private void lease(String property, Duration duration) {
         unit(property);
+        leaseWithin(property, duration);
+    }
+
+    private static void leaseWithin(String property, Duration duration) {
         if (duration.compareTo(EngineSettings.LEAST_LEASE) < 0
                 || duration.compareTo(EngineSettings.GREATEST_LEASE) > 0) {
             throw invalid(
@@ -259,9 +303,13 @@ final class PropertyChecks {
         }
     }
 
-    /** In annotations as here: a bare number is read as seconds by one and as milliseconds by the other. */
     private void unit(String property) {
-        String written = binder.bind(property, String.class).orElse("");
+        unit(property, binder.bind(property, String.class).orElse(null));
+    }
+
+    /** In annotations as here: a bare number is read as seconds by one and as milliseconds by the other. */
+    private static void unit(String property, @Nullable String text) {
+        String written = text == null ? "" : text;
         if (BARE_NUMBER.matcher(written).matches() && !written.strip().matches("[-+]?0+")) {
             throw invalid(property, written, "It has no unit; write '30s' or '500ms', for instance.");
         }

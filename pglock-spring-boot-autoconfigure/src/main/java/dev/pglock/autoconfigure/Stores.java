@@ -24,14 +24,22 @@ import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.Collections;
 import java.util.Comparator;
+import java.util.EnumMap;
+import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.beans.factory.ObjectProvider;
 
-/** Puts together the stores that the registry stands on. */
+/**
+ * Puts together the stores that the registry stands on. What a strategy needs at start-up is done where configuration has
+ * locks of it, and otherwise when a method is found to ask for it ({@link #prepare}).
+ */
 final class Stores {
 
     private static final Logger log = LoggerFactory.getLogger(PgLockAutoConfiguration.class);
@@ -41,6 +49,10 @@ final class Stores {
     private final KeyDerivation keys;
     private final ReplicaIdentity identityOfReplica;
     private final ObjectProvider<LocalSpace> localSpace;
+
+    /** What has not been done yet; empty before there is a registry on these stores. */
+    private final Map<LockStrategy, Runnable> unprepared =
+            Collections.synchronizedMap(new EnumMap<>(LockStrategy.class));
 
     /** @param localSpace a memory that an application in a test shares with others, or whose clock it sets */
     Stores(
@@ -58,6 +70,7 @@ final class Stores {
 
     /** Those of the database share their connections and their holder. */
     void addTo(LockEngine.Builder registry) {
+        registry.keys(keys);
         StoreIdentity identity = StoreIdentity.random(settings.namespace(), settings.label());
         if (settings.isLocal()) {
             LocalSpace space = localSpace.getIfAvailable(LocalSpace::new);
@@ -83,23 +96,21 @@ final class Stores {
                 origin.open(sessionSettings, properties.datasource().poolSize());
         boolean ready = false;
         try {
-            LeaseTable table = leaseTable(connections, origin, timeouts);
+            LeaseTable table = translated(origin, () -> leaseTable(connections, origin, timeouts));
             registry.store(new LeaseStore(
                     connections, identity, table, timeouts, properties.lease().retention()));
             SessionFactory sessions = origin.sessions(sessionSettings);
-            if (sessions != null) {
+            if (sessions == null) {
+                prepare(LockStrategy.ADVISORY, () -> {
+                    throw LockDatabaseException.advisoryNeedsOwnSession(origin.origin());
+                });
+            } else {
                 registry.store(advisory(identity, connections, sessions, table, timeouts, origin));
                 if (properties.wakeUps()) {
                     registry.wakeUps(new NotifiedWakeUps(sessions));
                 }
-            } else if (usesAdvisory(properties)) {
-                throw LockDatabaseException.advisoryNeedsOwnSession(origin.origin());
             }
             ready = true;
-        } catch (UnsupportedDatabaseException e) {
-            throw LockDatabaseException.unsupported(origin.origin(), e);
-        } catch (LockStorageException e) {
-            throw LockDatabaseException.unreachable(origin.origin(), e);
         } finally {
             if (!ready) {
                 connections.close();
@@ -107,14 +118,54 @@ final class Stores {
         }
     }
 
+    /**
+     * Does what these strategies need at start-up, unless it is done. Blocks for the database.
+     *
+     * @param strategies those that methods ask for
+     * @throws LockDatabaseException if one of them cannot work here; the message says what to do
+     */
+    void prepare(Set<LockStrategy> strategies) {
+        for (LockStrategy strategy : strategies) {
+            Runnable preparation = unprepared.remove(strategy);
+            if (preparation != null) {
+                preparation.run();
+            }
+        }
+    }
+
+    private void prepare(LockStrategy strategy, Runnable preparation) {
+        if (uses(settings.properties(), strategy)) {
+            preparation.run();
+        } else {
+            unprepared.put(strategy, preparation);
+        }
+    }
+
+    /** With the database's name, and what to do. */
+    private static <T> T translated(LockConnections origin, Supplier<T> work) {
+        try {
+            return work.get();
+        } catch (UnsupportedDatabaseException e) {
+            throw LockDatabaseException.unsupported(origin.origin(), e);
+        } catch (LockStorageException e) {
+            throw LockDatabaseException.unreachable(origin.origin(), e);
+        }
+    }
+
     /** Advisory locks need no table: where they are the rule, none is created, and one that is there is used. */
     private LeaseTable leaseTable(ConnectionSource connections, LockConnections origin, JdbcTimeouts timeouts) {
         PgLockProperties.Lease lease = settings.properties().lease();
-        SchemaMode mode = usesLease(settings.properties()) ? lease.initializeSchema() : SchemaMode.NEVER;
+        LeaseSchema schema = new LeaseSchema(connections, LeaseTable.parse(lease.table()));
+        boolean now = usesLease(settings.properties());
+        if (!now) {
+            unprepared.put(
+                    LockStrategy.LEASE, () -> translated(origin, () -> schema.initialize(lease.initializeSchema())));
+        }
+        SchemaMode mode = now ? lease.initializeSchema() : SchemaMode.NEVER;
         if (mode == SchemaMode.NEVER) {
             probe(connections, origin.origin(), timeouts.work());
         }
-        return new LeaseSchema(connections, LeaseTable.parse(lease.table())).initialize(mode);
+        return schema.initialize(mode);
     }
 
     private LockStore advisory(
@@ -126,9 +177,7 @@ final class Stores {
             LockConnections origin) {
         PgLockProperties properties = settings.properties();
         LockSessions lockSessions = new LockSessions(sessions, properties.leaseDuration());
-        if (usesAdvisory(properties)) {
-            probe(lockSessions, origin.origin());
-        }
+        prepare(LockStrategy.ADVISORY, () -> translated(origin, () -> probe(lockSessions, origin.origin())));
         return new AdvisoryStore(
                 lockSessions,
                 connections,
@@ -142,10 +191,6 @@ final class Stores {
         return uses(properties, LockStrategy.LEASE);
     }
 
-    private static boolean usesAdvisory(PgLockProperties properties) {
-        return uses(properties, LockStrategy.ADVISORY);
-    }
-
     private static boolean uses(PgLockProperties properties, LockStrategy strategy) {
         return properties.strategy() == strategy
                 || properties.locks().stream().anyMatch(lock -> lock.strategy() == strategy)
@@ -153,9 +198,10 @@ final class Stores {
     }
 
     /** What makes advisory locks worthless for good is told at start-up; a database that is away may come back. */
-    private static void probe(LockSessions sessions, String origin) {
+    private static boolean probe(LockSessions sessions, String origin) {
         try {
             sessions.probe();
+            return true;
         } catch (SQLException e) {
             if (SqlStates.kindOf(e) == SqlStates.Kind.READ_ONLY) {
                 throw new UnsupportedDatabaseException(String.valueOf(e.getMessage()));
@@ -165,6 +211,7 @@ final class Stores {
                             + " it can",
                     origin,
                     e.getMessage());
+            return false;
         }
     }
 

@@ -271,6 +271,27 @@ class LeaderElectionsTests extends TwoReplicas {
     void aRoleMayHaveAnOddName() {
         runner.withPropertyValues("pglock.strategy=local", "pglock.leader[My Rôle / %s 'x'].auto-start=true")
                 .run(context -> until(context.getBean(LeaderElections.class).get("My Rôle / %s 'x'")));
+        for (String role : List.of("[My Rôle / %s 'x']", "mailOut", "mail_out", "[billing.eu]")) {
+            String property = "pglock.leader" + (role.startsWith("[") ? "" : ".") + role + ".lease-duration=";
+            runner.withPropertyValues("pglock.strategy=local", "pglock.leader.other.auto-start=false", property + "10s")
+                    .run(context -> assertThat(context).hasNotFailed());
+            runner.withPropertyValues("pglock.strategy=local", property + "10")
+                    .run(context -> assertThat(
+                                    Analyses.of(context.getStartupFailure()).getDescription())
+                            .contains(".lease-duration", "no unit"));
+        }
+    }
+
+    @Test
+    void theModeOfALockIsNoneForARole() {
+        runner.withPropertyValues(
+                        "pglock.strategy=local",
+                        "pglock.leader.billing.auto-start=true",
+                        "pglock.locks[0].name=leader:billing",
+                        "pglock.locks[0].mode=paused")
+                .run(context -> assertThat(
+                                Analyses.of(context.getStartupFailure()).getDescription())
+                        .contains("pglock.locks[0].mode", "pglock.leader.billing.auto-start"));
     }
 
     @Test

@@ -1,20 +1,26 @@
 package dev.pglock.autoconfigure;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import dev.pglock.LockContext;
 import dev.pglock.LockHandle;
 import dev.pglock.LockInfo;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
 import dev.pglock.LockStrategy;
+import dev.pglock.annotation.RunOnce;
+import dev.pglock.annotation.Strategy;
 import java.time.Duration;
+import java.util.Optional;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Configuration;
 
 /** The strategies as applications choose them, alone and one beside the other. */
 @ExtendWith(OutputCaptureExtension.class)
@@ -78,5 +84,53 @@ class StrategiesTests extends TwoReplicas {
         assertThat(database.number("SELECT count(*) FROM pglock_lease WHERE name = 'TickingJob.tick'"
                         + " AND (holder IS NOT NULL OR expires_at > last_finished_at + interval '1 second')"))
                 .isZero();
+    }
+
+    @Test
+    void anAnnotationThatAsksForTheLeaseHasItsTable() {
+        ConfigurableApplicationContext a = start("a", ByLease.class, ADVISORY);
+        assertThat(database.isTrue("SELECT to_regclass('pglock_lease') IS NOT NULL"))
+                .isTrue();
+        assertThat(a.getBean(ByLease.class).report()).contains(LockStrategy.LEASE);
+    }
+
+    @Test
+    void whereNoTableIsToBeCreatedAnAnnotationThatAsksForTheLeaseFailsTheStart() {
+        assertThatThrownBy(() -> start("a", ByLease.class, ADVISORY, "pglock.lease.initialize-schema=validate"))
+                .satisfies(
+                        failure -> assertThat(Analyses.of(failure).getAction()).contains("CREATE TABLE"));
+    }
+
+    @Test
+    void anAnnotationThatAsksForAdvisoryLocksFailsTheStartWhereConnectionsAreBorrowed() {
+        assertThatThrownBy(() -> start("a", ByAdvisory.class, "pglock.datasource.shared=true"))
+                .satisfies(
+                        failure -> assertThat(Analyses.of(failure).getAction()).contains("pglock.datasource.url"));
+    }
+
+    @Test
+    void anAnnotationAndAnEntryThatDoNotGoTogetherFailTheStart() {
+        assertThatThrownBy(() ->
+                        start("a", ByLease.class, "pglock.locks[0].name=report", "pglock.locks[0].strategy=advisory"))
+                .satisfies(failure -> {
+                    assertThat(Analyses.of(failure).getDescription()).contains("report", "lease duration");
+                    assertThat(Analyses.of(failure).getAction()).contains("'pglock.locks'");
+                });
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ByLease extends Application {
+
+        @RunOnce(name = "report", strategy = Strategy.LEASE, leaseDuration = "5s")
+        public Optional<LockStrategy> report() {
+            return Optional.of(LockContext.current().strategy());
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ByAdvisory extends Application {
+
+        @RunOnce(name = "report", strategy = Strategy.ADVISORY)
+        public void report() {}
     }
 }
