@@ -93,7 +93,10 @@ final class Candidacy {
         return true;
     }
 
-    boolean stop(Duration grace) {
+    boolean stop(Duration patience) {
+        // What is longer than that has no nanoseconds.
+        Duration grace =
+                patience.compareTo(LockRequest.GREATEST_DURATION) < 0 ? patience : LockRequest.GREATEST_DURATION;
         LeaderTerm now = term;
         if (now != null) {
             boolean ignored = now.end(LeaderTerm.End.STOPPED);
@@ -147,18 +150,30 @@ final class Candidacy {
     private void run() {
         while (!isStopping()) {
             try {
-                LeaderLock lock = interruptibly(() -> LeaderLock.take(registry, request));
-                outages.reset();
-                refused = false;
-                lead(lock);
-            } catch (InterruptedException e) {
-                log.debug("Waiting for role '{}' was interrupted", role);
-            } catch (LockTimeoutException e) {
-                log.debug("Role '{}' is waited for again: configuration limits the wait", role);
-            } catch (RuntimeException | Error e) {
-                report(e);
+                stand();
+            } catch (Throwable t) {
+                // What failed could not even be told. Without this thread the role would never be stood for again.
                 pause(outages.next());
             }
+        }
+    }
+
+    private void stand() {
+        long began = System.nanoTime();
+        try {
+            LeaderLock lock = interruptibly(() -> LeaderLock.take(registry, request));
+            outages.reset();
+            refused = false;
+            lead(lock);
+        } catch (InterruptedException e) {
+            log.debug("Waiting for role '{}' was interrupted", role);
+        } catch (LockTimeoutException e) {
+            log.debug("Role '{}' is waited for again: configuration limits the wait", role);
+            // To nothing, perhaps. A wait that was as long as the pause is one.
+            pause(outages.next().minusNanos(System.nanoTime() - began));
+        } catch (RuntimeException | Error e) {
+            report(e);
+            pause(outages.next());
         }
     }
 
@@ -195,9 +210,12 @@ final class Candidacy {
             told.awaitEnd();
             log.info("This replica leads '{}' (fence {}) no more: {}", role, granted.fence(), describe(granted));
         } finally {
-            giveUp(lock);
-            callbacks = null;
-            end();
+            try {
+                giveUp(lock);
+            } finally {
+                callbacks = null;
+                end();
+            }
         }
         pauseAfter(granted);
     }
@@ -295,7 +313,7 @@ final class Candidacy {
                 left = changed.awaitNanos(left);
             }
         } catch (InterruptedException e) {
-            log.debug("A pause of role '{}' was interrupted", role);
+            // It was long enough for somebody.
         } finally {
             guard.unlock();
         }

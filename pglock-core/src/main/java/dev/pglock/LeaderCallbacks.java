@@ -76,7 +76,7 @@ final class LeaderCallbacks {
         try {
             grant();
         } catch (Throwable t) {
-            failed(t);
+            tell(() -> failed(t));
         }
         granted();
         awaitOver();
@@ -85,8 +85,17 @@ final class LeaderCallbacks {
             try {
                 listener.revoked(term);
             } catch (Throwable t) {
-                log.warn("A listener failed when it was told that the term of {} is over", describe(), t);
+                tell(() -> log.warn("A listener failed when it was told that the term of {} is over", describe(), t));
             }
+        }
+    }
+
+    /** Whatever cannot be told, the other listeners are. */
+    private static void tell(Runnable message) {
+        try {
+            message.run();
+        } catch (Throwable t) {
+            // There is nobody else to tell.
         }
     }
 
@@ -102,12 +111,12 @@ final class LeaderCallbacks {
 
     private void failed(Throwable failure) {
         if (term.isActive() && term.end(LeaderTerm.End.CALLBACK_FAILED)) {
+            wake.run();
             log.warn(
                     "A listener failed when it was told that this replica leads {}: the leadership is given up, and"
                             + " tried again later",
                     describe(),
                     failure);
-            wake.run();
         } else {
             log.debug("A listener of {} ended with its term", describe(), failure);
         }

@@ -175,7 +175,7 @@ public final class LeaderElection implements AutoCloseable {
      * longer than that: a listener that goes on keeps the lock until it has ended. Called by a listener, it does not wait.
      * {@link #start()} works again afterwards.
      *
-     * @param grace how long to wait at most
+     * @param grace how long to wait at most; {@link LockRequest#UNLIMITED} waits until they have ended
      * @return whether this replica's leadership, if there was one, is over and its lock released
      */
     public boolean stop(Duration grace) {

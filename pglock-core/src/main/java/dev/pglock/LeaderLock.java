@@ -2,6 +2,7 @@ package dev.pglock;
 
 import java.time.Duration;
 import java.util.Optional;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -29,8 +30,10 @@ final class LeaderLock {
 
     private static final Logger log = LoggerFactory.getLogger(LeaderElection.class);
 
-    /** Between two looks while former and next leader speak to each other, each of them awake. */
-    private static final Duration PAUSE = Duration.ofMillis(5);
+    /** Between two looks while former and next leader speak to each other, each of them awake; later on, fewer. */
+    private static final Duration LEAST_PAUSE = Duration.ofMillis(5);
+
+    private static final Duration GREATEST_PAUSE = Duration.ofMillis(100);
 
     private static final Duration PAUSE_WHILE_TRUST_LASTS = Duration.ofMillis(50);
 
@@ -112,14 +115,21 @@ final class LeaderLock {
     /** Until the mark is given back: whoever comes next must not take it for a word of ours. */
     private static void answer(LockRegistry registry, LockHandle lock) throws InterruptedException {
         Optional<LockHandle> answer = registry.tryAcquire(beside(answerOf(lock.name())));
+        long began = System.nanoTime();
         try {
             while (isHeld(registry, markOf(lock.name()))) {
                 lock.ensureHeld();
-                Thread.sleep(PAUSE.toMillis());
+                pauseSince(began);
             }
         } finally {
             answer.ifPresent(LockHandle::close);
         }
+    }
+
+    /** Half of the time that has passed: who answers soon is heard soon, and nobody is asked for all the time. */
+    private static void pauseSince(long began) throws InterruptedException {
+        long half = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began) / 2;
+        Thread.sleep(Math.max(LEAST_PAUSE.toMillis(), Math.min(GREATEST_PAUSE.toMillis(), half)));
     }
 
     private static void sleepUntilTrustHasEnded(LockHandle lock, Duration lease, long until)
@@ -174,7 +184,8 @@ final class LeaderLock {
         }
         try {
             return registry.tryAcquire(beside(markOf(lock.name()))).orElse(null);
-        } catch (LockStorageException e) {
+        } catch (RuntimeException e) {
+            // Whatever it is, the lock itself is to be released.
             log.debug(
                     "Nobody is told that the leader by lock '{}' has stepped down: the next one waits", lock.name(), e);
             return null;
@@ -183,13 +194,13 @@ final class LeaderLock {
 
     /** Until the next leader has seen the mark, or nobody seems to want to be it. */
     private void keepUntilAnswered() {
-        long until = System.nanoTime() + MARK_IS_KEPT.toNanos();
+        long began = System.nanoTime();
         try {
-            while (System.nanoTime() - until < 0) {
+            while (System.nanoTime() - began < MARK_IS_KEPT.toNanos()) {
                 if (isHeld(registry, answerOf(lock.name()))) {
                     return;
                 }
-                Thread.sleep(PAUSE.toMillis());
+                pauseSince(began);
             }
         } catch (LockStorageException e) {
             log.debug("Whether the leader after the one by lock '{}' knows of it is not known", lock.name(), e);

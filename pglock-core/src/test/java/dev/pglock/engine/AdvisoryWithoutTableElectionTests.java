@@ -10,6 +10,8 @@ import org.junit.jupiter.api.Tag;
 @Tag("long")
 class AdvisoryWithoutTableElectionTests extends DatabaseElectionContract {
 
+    private static ReplicaStores stores;
+
     @BeforeAll
     static void createDatabase() {
         stores = ReplicaStores.withoutTable();
@@ -18,6 +20,11 @@ class AdvisoryWithoutTableElectionTests extends DatabaseElectionContract {
     @AfterAll
     static void dropDatabase() throws Exception {
         stores.close();
+    }
+
+    @Override
+    ReplicaStores stores() {
+        return stores;
     }
 
     @Override

@@ -23,30 +23,31 @@ import org.junit.jupiter.api.Test;
 /** What an election promises besides where a database, and a way to it, can fail. */
 abstract class DatabaseElectionContract extends LeaderElectionContract {
 
-    static ReplicaStores stores;
-
     final Map<String, TcpProxy> wires = new HashMap<>();
     boolean onWires;
+
+    /** Of the class: others run at the same time. */
+    abstract ReplicaStores stores();
 
     abstract LockStore newStore(StoreIdentity identity, String url);
 
     @Override
     LockStore newStore(StoreIdentity identity) {
         String url = onWires
-                ? stores.database()
+                ? stores().database()
                         .url(wires.computeIfAbsent(
                                 identity.label(),
-                                key -> TcpProxy.to(stores.database().server())))
-                : stores.database().url();
+                                key -> TcpProxy.to(stores().database().server())))
+                : stores().database().url();
         return newStore(identity, url);
     }
 
     @Override
     WakeUps newWakeUps(String label) {
-        return new NotifiedWakeUps(stores.sessions(
-                StoreIdentity.random(electorate.namespace, label + "-listens"),
-                stores.database().url(),
-                Electorate.LEASE));
+        return new NotifiedWakeUps(stores().sessions(
+                        StoreIdentity.random(electorate.namespace, label + "-listens"),
+                        stores().database().url(),
+                        Electorate.LEASE));
     }
 
     @AfterEach
@@ -85,7 +86,7 @@ abstract class DatabaseElectionContract extends LeaderElectionContract {
         int waitKey = WakeUps.waitKey(KeyDerivation.SHA256.key(electorate.namespace, "leader:" + electorate.role));
         await().atMost(Duration.ofSeconds(10))
                 .pollInterval(Duration.ofMillis(5))
-                .until(() -> stores.database()
+                .until(() -> stores().database()
                                 .number("""
                         SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
                         WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND objid = ?::int::oid
@@ -101,7 +102,7 @@ abstract class DatabaseElectionContract extends LeaderElectionContract {
             Replica leader = electorate.awaitLeader();
             await().atMost(Duration.ofSeconds(10))
                     .until(() ->
-                            stores.database().terminate("pglock:" + electorate.namespace + ":" + leader.label) > 0);
+                            stores().database().terminate("pglock:" + electorate.namespace + ":" + leader.label) > 0);
             await().during(Duration.ofMillis(500)).atMost(Duration.ofSeconds(2)).until(() -> true);
         }
         electorate.awaitLeader();
@@ -114,7 +115,7 @@ abstract class DatabaseElectionContract extends LeaderElectionContract {
         leaderOfTwo();
         for (int i = 0; i < 3; i++) {
             electorate.awaitLeader();
-            stores.database().terminate("pglock:" + electorate.namespace + ":%");
+            stores().database().terminate("pglock:" + electorate.namespace + ":%");
             long terminated = System.nanoTime();
             await().during(Duration.ofMillis(700)).atMost(Duration.ofSeconds(2)).until(() -> true);
             electorate.awaitLeader();

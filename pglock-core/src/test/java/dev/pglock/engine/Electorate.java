@@ -7,6 +7,7 @@ import dev.pglock.LeaderElection;
 import dev.pglock.LeaderListener;
 import dev.pglock.LeaderTerm;
 import dev.pglock.LockListener;
+import dev.pglock.LockRequest;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
 import dev.pglock.store.LockStore;
@@ -20,6 +21,7 @@ import java.util.UUID;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Predicate;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /** Replicas that stand for election to one role, and what became of it. */
@@ -34,6 +36,9 @@ final class Electorate implements AutoCloseable {
     final List<Term> terms = new CopyOnWriteArrayList<>();
     final List<String> overlaps = new CopyOnWriteArrayList<>();
     final AtomicInteger outages = new AtomicInteger();
+
+    /** What configuration says of the locks of those who join from now on. */
+    UnaryOperator<LockRequest> overrides = UnaryOperator.identity();
 
     private final Thread sampler = new Thread(this::sample, "sampler");
     private volatile boolean closed;
@@ -79,6 +84,7 @@ final class Electorate implements AutoCloseable {
                             .withLease(LEASE, HEARTBEAT))
                     .store(this.store)
                     .wakeUps(wakeUps)
+                    .overrides(overrides)
                     .listener(new LockListener() {
                         @Override
                         public void outageBegan(LockStrategy strategy, LockStorageException cause) {

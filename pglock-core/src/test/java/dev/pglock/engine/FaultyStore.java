@@ -23,6 +23,7 @@ final class FaultyStore implements LockStore {
     private final LockStore delegate;
     final AtomicInteger claims = new AtomicInteger();
     final AtomicInteger renewStatements = new AtomicInteger();
+    final AtomicInteger finds = new AtomicInteger();
     final AtomicInteger closed = new AtomicInteger();
     volatile Runnable afterDenial = () -> {};
     volatile boolean failClaims;
@@ -79,6 +80,7 @@ final class FaultyStore implements LockStore {
 
     @Override
     public Optional<LockInfo> find(String name) {
+        finds.incrementAndGet();
         return delegate.find(name);
     }
 

@@ -8,12 +8,15 @@ import dev.pglock.LeaderElection;
 import dev.pglock.LeaderListener;
 import dev.pglock.LeaderTerm;
 import dev.pglock.LockInfo;
+import dev.pglock.LockRegistry;
 import dev.pglock.LockRequest;
 import dev.pglock.LockState;
 import dev.pglock.engine.Electorate.Replica;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.store.WakeUps;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -253,6 +256,90 @@ abstract class LeaderElectionContract {
         assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(3));
         await().during(Duration.ofMillis(2500)).atMost(Duration.ofSeconds(4)).until(() -> electorate.leader() == null);
         assertThat(electorate.awaitLeader()).isNotSameAs(leader);
+    }
+
+    @Test
+    void aStopMayWaitForEver() {
+        Replica leader = leaderOfTwo();
+        leader.revokedTakes = Duration.ofMillis(300);
+        assertThat(leader.election.stop(LockRequest.UNLIMITED)).isTrue();
+        assertThat(electorate.terms.get(0).revokedEnd).isNotZero();
+        assertThat(electorate.awaitLeader()).isNotSameAs(leader);
+    }
+
+    @Test
+    void aFollowerThatMayNotWaitAsksFewTimesASecond() {
+        electorate.overrides = request -> request.waitTimeout(Duration.ZERO);
+        Replica leader = leaderOfTwo();
+        AtomicInteger claims = electorate.other(leader).store.claims;
+        await().atMost(Duration.ofSeconds(5)).until(() -> claims.get() >= 2);
+        int before = claims.get();
+        await().during(Duration.ofSeconds(3)).atMost(Duration.ofSeconds(6)).until(() -> claims.get() - before < 30);
+        assertThat(claims).as("and it does ask").hasValueGreaterThan(before);
+        leader.election.stop();
+        assertThat(electorate.awaitLeader()).isNotSameAs(leader);
+    }
+
+    /** What fails when it is told, as if there were no memory left for it. */
+    private static final class Untellable extends IllegalStateException {
+
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        public String getMessage() {
+            throw new IllegalStateException("cannot be told");
+        }
+    }
+
+    @Test
+    void whatCannotEvenBeToldEndsNoCandidacyAndIsKeptFromNoListener() {
+        Replica a = join("A");
+        AtomicInteger asked = new AtomicInteger();
+        LockRegistry failing = (LockRegistry) Proxy.newProxyInstance(
+                LockRegistry.class.getClassLoader(),
+                new Class<?>[] {LockRegistry.class},
+                (proxy, method, arguments) -> {
+                    if (method.getName().equals("acquire") && asked.incrementAndGet() == 1) {
+                        throw new Untellable();
+                    }
+                    try {
+                        return method.invoke(a.engine, arguments);
+                    } catch (InvocationTargetException e) {
+                        throw e.getTargetException();
+                    }
+                });
+        List<String> events = new CopyOnWriteArrayList<>();
+        class Failing implements LeaderListener {
+            @Override
+            public void granted(LeaderTerm term) {
+                events.add("+");
+                throw new Untellable();
+            }
+
+            @Override
+            public void revoked(LeaderTerm term) {
+                events.add("-");
+                throw new Untellable();
+            }
+        }
+        class Calm implements LeaderListener {
+            @Override
+            public void granted(LeaderTerm term) {
+                events.add("+ calm");
+            }
+
+            @Override
+            public void revoked(LeaderTerm term) {
+                events.add("- calm");
+            }
+        }
+        try (LeaderElection election = LeaderElection.of(failing, electorate.role)
+                .addListener(new Calm())
+                .addListener(new Failing())) {
+            election.start();
+            await().atMost(Duration.ofSeconds(15)).until(() -> events.size() >= 5);
+            assertThat(events.subList(0, 5)).containsExactly("+ calm", "+", "-", "- calm", "+ calm");
+        }
     }
 
     @Test

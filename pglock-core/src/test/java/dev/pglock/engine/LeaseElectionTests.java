@@ -10,6 +10,8 @@ import org.junit.jupiter.api.Tag;
 @Tag("long")
 class LeaseElectionTests extends DatabaseElectionContract {
 
+    private static ReplicaStores stores;
+
     @BeforeAll
     static void createDatabase() {
         stores = ReplicaStores.withTable();
@@ -18,6 +20,11 @@ class LeaseElectionTests extends DatabaseElectionContract {
     @AfterAll
     static void dropDatabase() throws Exception {
         stores.close();
+    }
+
+    @Override
+    ReplicaStores stores() {
+        return stores;
     }
 
     @Override

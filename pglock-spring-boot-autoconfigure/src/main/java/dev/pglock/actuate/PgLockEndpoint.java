@@ -2,6 +2,7 @@ package dev.pglock.actuate;
 
 import dev.pglock.LastRun;
 import dev.pglock.LockInfo;
+import dev.pglock.LockNames;
 import dev.pglock.LockRefusedException;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockState;
@@ -69,7 +70,7 @@ public final class PgLockEndpoint {
      */
     @ReadOperation
     public @Nullable Lock lock(@Selector(match = Match.ALL_REMAINING) String... name) {
-        String whole = String.join("/", name);
+        String whole = whole(name);
         return registry.get()
                 .find(whole)
                 .map(info -> Lock.of(info, nextDue.get().get(whole)))
@@ -88,7 +89,7 @@ public final class PgLockEndpoint {
     @WriteOperation
     public Done act(
             SecurityContext who, String action, String reason, @Selector(match = Match.ALL_REMAINING) String... name) {
-        String whole = String.join("/", name);
+        String whole = whole(name);
         String why = reason(reason, who);
         LockRegistry locks = registry.get();
         boolean done = switch (action.toLowerCase(Locale.ROOT)) {
@@ -124,7 +125,7 @@ public final class PgLockEndpoint {
             String reason,
             @Nullable Boolean now,
             @Selector(match = Match.ALL_REMAINING) String... name) {
-        String whole = String.join("/", name);
+        String whole = whole(name);
         String why = reason(reason, who);
         boolean atOnce = Boolean.TRUE.equals(now);
         return new Done(
@@ -140,6 +141,15 @@ public final class PgLockEndpoint {
         try {
             return action.run();
         } catch (LockRefusedException e) {
+            String message = String.valueOf(e.getMessage());
+            throw new InvalidEndpointRequestException(message, message, e);
+        }
+    }
+
+    private static String whole(String... name) {
+        try {
+            return LockNames.normalise(String.join("/", name));
+        } catch (IllegalArgumentException e) {
             String message = String.valueOf(e.getMessage());
             throw new InvalidEndpointRequestException(message, message, e);
         }

@@ -99,10 +99,14 @@ final class FencedManager implements TransactionExecutionListener {
         try {
             fence.check(connection, lock);
         } catch (SQLException e) {
-            if (!IN_FAILED_TRANSACTION.equals(e.getSQLState())) {
+            if (!commitsNothing(e)) {
                 throw unknown("Lock '" + lock.name() + "' may be lost", e);
             }
         }
+    }
+
+    private static boolean commitsNothing(SQLException failure) {
+        return IN_FAILED_TRANSACTION.equals(failure.getSQLState());
     }
 
     private boolean isFenced(CommitFence fence, Connection connection) {
@@ -111,6 +115,9 @@ final class FencedManager implements TransactionExecutionListener {
             try {
                 settle(fence.obstacle(connection));
             } catch (SQLException | LockStorageException e) {
+                if (e instanceof SQLException failure && commitsNothing(failure)) {
+                    return false;
+                }
                 if (required) {
                     throw unknown("Commits of '" + name + "' are required to be fenced", e);
                 }
@@ -142,10 +149,13 @@ final class FencedManager implements TransactionExecutionListener {
             settle(obstacle);
         } else if (dataSource != null && decision == Decision.OPEN) {
             try (Connection connection = dataSource.getConnection()) {
-                settle(fence.obstacle(connection));
-            } catch (SQLException | LockStorageException e) {
+                obstacle = fence.obstacle(connection);
+            } catch (SQLException | RuntimeException e) {
+                // An application's DataSource may have its reasons to give nobody a connection at this moment.
                 log.debug("Whether commits of '{}' can be fenced is found out by the first of them", name, e);
+                return;
             }
+            settle(obstacle);
         }
     }
 

@@ -3,11 +3,15 @@ package dev.pglock.transaction;
 import dev.pglock.LockRegistry;
 import dev.pglock.LockStorageException;
 import java.sql.Connection;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.Set;
 import java.util.function.Supplier;
 import javax.sql.DataSource;
 import org.springframework.jdbc.datasource.DataSourceUtils;
 import org.springframework.transaction.NoTransactionException;
 import org.springframework.transaction.interceptor.TransactionAspectSupport;
+import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 
 /**
@@ -38,8 +42,9 @@ public final class TransactionLocks {
      * @return whether the lock is held
      * @throws IllegalArgumentException if the transaction is in another database than the locks
      * @throws IllegalStateException if no transaction of the data source runs, or a declarative one with propagation
-     *     NESTED: rolled back to its savepoint, it would lose the lock in silence. A savepoint that a program has set by
-     *     itself cannot be seen
+     *     NESTED: rolled back to its savepoint, it would lose the lock in silence. Where the savepoint is seen only by its
+     *     rollback, because it was set further outside or by a program, the transaction's commit throws this instead, and
+     *     all of it is rolled back. What is set and rolled back past Spring cannot be seen
      * @throws LockStorageException if the database failed
      */
     public boolean tryAcquire(String name) {
@@ -52,9 +57,60 @@ public final class TransactionLocks {
             if (!DataSourceUtils.isConnectionTransactional(connection, dataSource)) {
                 throw noTransaction(name);
             }
-            return registry.get().tryAcquireInTransaction(connection, name);
+            boolean held = registry.get().tryAcquireInTransaction(connection, name);
+            if (held) {
+                watch(name);
+            }
+            return held;
         } finally {
             DataSourceUtils.releaseConnection(connection, dataSource);
+        }
+    }
+
+    /** Whoever takes a lock once more has it from the first time on. */
+    private void watch(String name) {
+        boolean watched = TransactionSynchronizationManager.getSynchronizations().stream()
+                .anyMatch(known -> known instanceof Watch watch && watch.isOf(this, name));
+        if (!watched) {
+            TransactionSynchronizationManager.registerSynchronization(new Watch(this, name));
+        }
+    }
+
+    /** Sees to it that nothing is committed once a lock has ended with a rollback to a savepoint that is older than it. */
+    private static final class Watch implements TransactionSynchronization {
+
+        private final TransactionLocks owner;
+        private final String name;
+        private final Set<Object> younger = Collections.newSetFromMap(new IdentityHashMap<>());
+        private boolean lost;
+
+        Watch(TransactionLocks owner, String name) {
+            this.owner = owner;
+            this.name = name;
+        }
+
+        boolean isOf(TransactionLocks locks, String lock) {
+            return owner == locks && name.equals(lock);
+        }
+
+        @Override
+        public void savepoint(Object savepoint) {
+            younger.add(savepoint);
+        }
+
+        @Override
+        public void savepointRollback(Object savepoint) {
+            lost |= !younger.contains(savepoint);
+        }
+
+        /** None of Spring's transaction exceptions: after those, not every manager rolls back. */
+        @Override
+        public void beforeCommit(boolean readOnly) {
+            if (lost) {
+                throw new IllegalStateException(
+                        "Lock '" + name + "' was to last until the transaction ends, but ended with a rollback to a "
+                                + "savepoint that was set before, so all is rolled back. Take it outside of the nested transaction");
+            }
         }
     }
 

@@ -11,12 +11,16 @@ import dev.pglock.lease.LeaseTable;
 import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
+import java.sql.Connection;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import javax.sql.DataSource;
+import org.hibernate.SessionFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -27,8 +31,19 @@ import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Primary;
+import org.springframework.core.env.Environment;
+import org.springframework.dao.DataAccessException;
 import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.datasource.DelegatingDataSource;
+import org.springframework.jdbc.datasource.DriverManagerDataSource;
+import org.springframework.jdbc.support.JdbcTransactionManager;
+import org.springframework.orm.jpa.hibernate.HibernateTransactionManager;
+import org.springframework.orm.jpa.hibernate.LocalSessionFactoryBean;
 import org.springframework.transaction.PlatformTransactionManager;
+import org.springframework.transaction.TransactionDefinition;
+import org.springframework.transaction.support.AbstractPlatformTransactionManager;
+import org.springframework.transaction.support.DefaultTransactionStatus;
 import org.springframework.transaction.support.TransactionTemplate;
 
 /** Where commits are fenced, and what is said where they cannot be. */
@@ -49,6 +64,10 @@ class FencingTests extends TwoReplicas {
     }
 
     private ConfigurableApplicationContext start(String url, String... more) {
+        return startOn(url, Program.class, more);
+    }
+
+    private ConfigurableApplicationContext startOn(String url, Class<?> program, String... more) {
         List<String> properties = new ArrayList<>(List.of(
                 "pglock.lease-duration=30s",
                 "pglock.on-lost=continue",
@@ -56,7 +75,7 @@ class FencingTests extends TwoReplicas {
                 "pglock.datasource.username=" + database.username(),
                 "pglock.datasource.password=" + database.password()));
         properties.addAll(List.of(more));
-        return start("a", url, Program.class, properties.toArray(String[]::new));
+        return start("a", url, program, properties.toArray(String[]::new));
     }
 
     private static TransactionTemplate transactions(ConfigurableApplicationContext context) {
@@ -65,13 +84,17 @@ class FencingTests extends TwoReplicas {
 
     /** A transaction that comes too late. */
     private void commitLate(ConfigurableApplicationContext context) {
+        commitLate(context, transactions(context));
+    }
+
+    private void commitLate(ConfigurableApplicationContext context, TransactionTemplate transactions) {
         JdbcTemplate jdbc = context.getBean(JdbcTemplate.class);
         // A name that nobody has had: the row of a tenure that was ended behind its holder's back stays taken.
         String name = "late " + names.incrementAndGet();
         boolean run = context.getBean(LockRegistry.class)
                 .runOnce(
                         name,
-                        () -> transactions(context).executeWithoutResult(status -> {
+                        () -> transactions.executeWithoutResult(status -> {
                             jdbc.update("UPDATE counter SET value = value + 1");
                             database.execute("UPDATE pglock_lease SET fence = fence + 1 WHERE name = '" + name + "'");
                         }));
@@ -187,6 +210,140 @@ class FencingTests extends TwoReplicas {
                 "spring.autoconfigure.exclude=" + DataSourceTransactionManagerAutoConfiguration.class.getName()));
 
         assertThat(Analyses.of(failure).getDescription()).contains("there is no transaction manager of a DataSource");
+    }
+
+    /** Beside that of the DataSource. */
+    abstract static class TwoManagers extends Program {
+
+        @Bean
+        @Primary
+        PlatformTransactionManager transactionManager(DataSource dataSource) {
+            return new JdbcTransactionManager(dataSource);
+        }
+    }
+
+    static class WithOwnManager extends TwoManagers {
+
+        @Bean
+        PlatformTransactionManager own() {
+            return new OwnManager();
+        }
+    }
+
+    /** Of nobody knows what. */
+    static final class OwnManager extends AbstractPlatformTransactionManager {
+
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected Object doGetTransaction() {
+            return new Object();
+        }
+
+        @Override
+        protected void doBegin(Object transaction, TransactionDefinition definition) {}
+
+        @Override
+        protected void doCommit(DefaultTransactionStatus status) {}
+
+        @Override
+        protected void doRollback(DefaultTransactionStatus status) {}
+    }
+
+    @Test
+    void aManagerOfAnUnknownDataSourceIsToldAndRefusedIfRequiredWhateverIsBesideIt(CapturedOutput output) {
+        ConfigurableApplicationContext context = startOn(database.url(), WithOwnManager.class);
+        TransactionTemplate own = new TransactionTemplate(context.getBean("own", PlatformTransactionManager.class));
+        for (int i = 0; i < 2; i++) {
+            locked(context, "a", () -> own.executeWithoutResult(status -> {}));
+        }
+        assertThat(output).contains("Commits of 'own' under leases are not fenced (its DataSource is not known)");
+        assertThat(output.getAll().split(WARNING, -1)).hasSize(2);
+        assertThatExceptionOfType(LockLostException.class).isThrownBy(() -> commitLate(context));
+
+        Throwable failure =
+                catchThrowable(() -> startOn(database.url(), WithOwnManager.class, "pglock.fencing=required"));
+        assertThat(Analyses.of(failure).getDescription()).contains("'own'").contains("its DataSource is not known");
+    }
+
+    static class WithHibernate extends TwoManagers {
+
+        @Bean
+        LocalSessionFactoryBean sessionFactory(DataSource dataSource) {
+            LocalSessionFactoryBean factory = new LocalSessionFactoryBean();
+            factory.setDataSource(dataSource);
+            return factory;
+        }
+
+        @Bean
+        HibernateTransactionManager hibernate(SessionFactory sessionFactory) {
+            return new HibernateTransactionManager(sessionFactory);
+        }
+    }
+
+    @Test
+    void theCommitsOfHibernatesOwnManagerAreFencedToo(CapturedOutput output) {
+        ConfigurableApplicationContext context =
+                startOn(database.url(), WithHibernate.class, "pglock.fencing=required");
+        TransactionTemplate hibernate = new TransactionTemplate(context.getBean(HibernateTransactionManager.class));
+
+        assertThatExceptionOfType(LockLostException.class).isThrownBy(() -> commitLate(context, hibernate));
+        assertThat(database.number("SELECT value FROM counter")).isZero();
+        assertThat(output).doesNotContain(WARNING);
+    }
+
+    /** Like one that asks who the caller is: outside of a request there is nobody. */
+    static class WithMoodyDataSource extends Program {
+
+        static volatile boolean inRequest;
+
+        @Bean
+        DataSource dataSource(Environment environment) {
+            DriverManagerDataSource target = new DriverManagerDataSource(
+                    environment.getRequiredProperty("spring.datasource.url"),
+                    environment.getRequiredProperty("spring.datasource.username"),
+                    environment.getRequiredProperty("spring.datasource.password"));
+            return new DelegatingDataSource(target) {
+                @Override
+                public Connection getConnection() throws SQLException {
+                    if (!inRequest) {
+                        throw new IllegalStateException("There is no request");
+                    }
+                    return super.getConnection();
+                }
+            };
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"auto", "required"})
+    void aDataSourceThatHasNoConnectionForAStartIsAskedAtTheFirstCommit(String fencing, CapturedOutput output) {
+        WithMoodyDataSource.inRequest = false;
+        ConfigurableApplicationContext context =
+                startOn(database.url(), WithMoodyDataSource.class, "pglock.fencing=" + fencing);
+        WithMoodyDataSource.inRequest = true;
+
+        assertThatExceptionOfType(LockLostException.class).isThrownBy(() -> commitLate(context));
+        assertThat(output).doesNotContain(WARNING);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"auto", "required"})
+    void aFailedTransactionDecidesNothing(String fencing, CapturedOutput output) {
+        ConfigurableApplicationContext context =
+                start("a", Application.class, "pglock.on-lost=continue", "pglock.fencing=" + fencing);
+        JdbcTemplate jdbc = context.getBean(JdbcTemplate.class);
+        Runnable failing = () -> transactions(context).executeWithoutResult(status -> {
+            jdbc.update("UPDATE counter SET value = value + 1");
+            assertThatExceptionOfType(DataAccessException.class).isThrownBy(() -> jdbc.execute("SELECT 1 / 0"));
+        });
+
+        Throwable without = catchThrowable(failing::run);
+        Throwable with = catchThrowable(() -> locked(context, "failing", failing));
+        assertThat(with == null ? null : with.getClass()).isEqualTo(without == null ? null : without.getClass());
+        assertThat(output).doesNotContain(WARNING);
+        assertThatExceptionOfType(LockLostException.class).isThrownBy(() -> commitLate(context));
+        assertThat(database.number("SELECT value FROM counter")).isZero();
     }
 
     @Test

@@ -180,6 +180,13 @@ class OperatingTests extends TwoReplicas {
                 .withMessageContaining("'stop'");
         assertThatExceptionOfType(InvalidEndpointRequestException.class)
                 .isThrownBy(() -> endpoint.act(SecurityContext.NONE, "pause", " ", "job"));
+        for (String none : List.of(" ", "x".repeat(256))) {
+            assertThatExceptionOfType(InvalidEndpointRequestException.class)
+                    .isThrownBy(() -> endpoint.act(SecurityContext.NONE, "resume", "why not", none));
+            assertThatExceptionOfType(InvalidEndpointRequestException.class)
+                    .isThrownBy(() -> endpoint.forceRelease(SecurityContext.NONE, "why not", null, none));
+            assertThatExceptionOfType(InvalidEndpointRequestException.class).isThrownBy(() -> endpoint.lock(none));
+        }
         // There is no table: nothing could remember it.
         assertThatExceptionOfType(InvalidEndpointRequestException.class)
                 .isThrownBy(() -> endpoint.act(SecurityContext.NONE, "pause", "why not", "job"))
