@@ -23,9 +23,8 @@ final class ChildContexts implements ApplicationListener<ContextRefreshedEvent> 
     @Override
     public void onApplicationEvent(ContextRefreshedEvent event) {
         if (event.getApplicationContext() != own
-                && event.getApplicationContext() instanceof ConfigurableApplicationContext child
-                && child.getBeanFactory().getBeanNamesForType(LockVerifier.class, false, false).length == 0) {
-            verifier.get().refuseBeansOf(child.getBeanFactory());
+                && event.getApplicationContext() instanceof ConfigurableApplicationContext child) {
+            verifier.get().refuseBeansOfChild(child.getBeanFactory());
         }
     }
 }

@@ -4,6 +4,7 @@ import dev.pglock.annotation.EveryReplica;
 import dev.pglock.annotation.RunOnce;
 import dev.pglock.annotation.Singleton;
 import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.annotation.AnnotatedElementUtils;
@@ -28,14 +29,15 @@ record LockAnnotations(
         boolean scheduled) {
 
     /**
-     * Finds them.
+     * Finds them, on the bridges too that javac makes: where a public class inherits from one that is not, Spring schedules
+     * the bridge, which stands for a method that is declared nowhere else.
      *
      * @param method the most specific method
      * @param type the bean's own class
      * @return null if there are none that matter here
      */
     static @Nullable LockAnnotations find(Method method, Class<?> type) {
-        if (method.isSynthetic() || method.getDeclaringClass() == Object.class) {
+        if (method.getDeclaringClass() == Object.class) {
             return null;
         }
         RunOnce runOnce = AnnotatedElementUtils.findMergedAnnotation(method, RunOnce.class);
@@ -56,7 +58,11 @@ record LockAnnotations(
         return !schedules(method).isEmpty();
     }
 
+    /** A proxy made of interfaces has no annotations of its own: Spring schedules the methods of its interfaces. */
     static Set<Scheduled> schedules(Method method) {
+        if (Proxy.isProxyClass(method.getDeclaringClass())) {
+            return AnnotatedElementUtils.findMergedRepeatableAnnotations(method, Scheduled.class, Schedules.class);
+        }
         return AnnotatedElementUtils.getMergedRepeatableAnnotations(method, Scheduled.class, Schedules.class);
     }
 

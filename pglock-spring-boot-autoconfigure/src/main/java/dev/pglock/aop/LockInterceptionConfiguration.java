@@ -10,6 +10,7 @@ import org.springframework.aop.framework.AopInfrastructureBean;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.BeanFactoryAware;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
@@ -182,10 +183,11 @@ public final class LockInterceptionConfiguration {
         return new NextTicks(beans, ticks);
     }
 
+    /** After all other configurers, those without an order included: beans that have no definition come last. */
     @Bean
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    static TickingConfigurer pgLockTickingConfigurer(Ticks ticks) {
-        return new TickingConfigurer(ticks);
+    static SmartInitializingSingleton pgLockTicking(ConfigurableListableBeanFactory beans, Ticks ticks) {
+        return () -> beans.registerSingleton("pgLockTickingConfigurer", new TickingConfigurer(ticks));
     }
 
     /** Without an auto-proxy creator the annotations would be inert, and nobody would be told. */

@@ -9,6 +9,7 @@ import dev.pglock.annotation.Singleton;
 import dev.pglock.annotation.Strategy;
 import java.lang.reflect.Method;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Optional;
@@ -75,12 +76,18 @@ final class LockSpecs implements AopInfrastructureBean {
         Class<?> type = ClassUtils.getUserClass(targetClass);
         Map<Method, LockAnnotations> known = annotated.get(type);
         if (known == null) {
-            known = type.getName().startsWith("java.")
-                    ? Map.of()
-                    : MethodIntrospector.selectMethods(type, (Method method) -> LockAnnotations.find(method, type));
-            annotated.put(type, Map.copyOf(known));
+            known = type.getName().startsWith("java.") ? Map.of() : search(type);
+            annotated.put(type, known);
         }
         return known;
+    }
+
+    /** As Spring searches for what it schedules, so that nothing can be scheduled that is not found here. */
+    private static Map<Method, LockAnnotations> search(Class<?> type) {
+        Map<Method, LockAnnotations> found = new HashMap<>();
+        MethodIntrospector.selectMethods(type, (Method method) -> LockAnnotations.find(method, type))
+                .forEach((method, annotations) -> found.put(AopUtils.getMostSpecificMethod(method, type), annotations));
+        return Map.copyOf(found);
     }
 
     private @Nullable LockSpec read(Method method, Class<?> type) {
@@ -308,9 +315,13 @@ final class LockSpecs implements AopInfrastructureBean {
             for (Class<?> c = type; c != null && c != Object.class; c = c.getSuperclass()) {
                 descriptions.add(c.getName() + "." + method.getName());
             }
-            ClassUtils.getAllInterfacesForClassAsSet(type).stream()
-                    .filter(i -> ClassUtils.hasMethod(i, method.getName(), method.getParameterTypes()))
-                    .forEach(i -> descriptions.add(i.getName() + "." + method.getName()));
+            for (Class<?> i : ClassUtils.getAllInterfacesForClassAsSet(type)) {
+                // Declared there or further up.
+                Method its = ClassUtils.getMethodIfAvailable(i, method.getName(), method.getParameterTypes());
+                if (its != null) {
+                    descriptions.add(its.getDeclaringClass().getName() + "." + its.getName());
+                }
+            }
             return Set.copyOf(descriptions);
         }
 

@@ -19,6 +19,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.aop.framework.AopProxyUtils;
 import org.springframework.aop.framework.autoproxy.AutoProxyUtils;
+import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.event.EventListener;
@@ -76,10 +77,11 @@ public final class LockVerifier {
      *     {@code pglock.verification} is {@code warn} or {@code off}
      */
     public LockedMethods verify() {
+        refuseBeansOfParents();
         LockedMethods findings = new LockedMethods();
         for (String beanName : beans.getBeanDefinitionNames()) {
             Class<?> type = targetType(beanName);
-            if (type != null && !type.getName().startsWith("org.springframework.")) {
+            if (type != null) {
                 refuseForeignSingletons(type);
                 verify(beanName, type, findings);
             }
@@ -130,23 +132,39 @@ public final class LockVerifier {
     }
 
     /**
-     * Refuses what is to be locked in a context that has no interception of its own.
+     * Refuses what is to be locked in a context below this one that has no interception of its own.
      *
      * @param child its beans
      * @throws InvalidLockException for the first such method, unless {@code pglock.verification} is {@code warn} or {@code off}
      */
-    void refuseBeansOf(ConfigurableListableBeanFactory child) {
+    void refuseBeansOfChild(ConfigurableListableBeanFactory child) {
+        refuseBeansOf(child, "child", "in the parent");
+    }
+
+    /** They have long been created, and what is scheduled there runs: all that can be done is to tell. */
+    private void refuseBeansOfParents() {
+        for (BeanFactory parent = beans.getParentBeanFactory();
+                parent instanceof ConfigurableListableBeanFactory factory;
+                parent = factory.getParentBeanFactory()) {
+            refuseBeansOf(factory, "parent", "in this one");
+        }
+    }
+
+    private void refuseBeansOf(ConfigurableListableBeanFactory others, String context, String elsewhere) {
+        if (others.getBeanNamesForType(LockVerifier.class, false, false).length > 0) {
+            return;
+        }
         LockVerifier there =
-                new LockVerifier(child, specs, autoConfigured.in(child), new MethodShapes(child), ticks, settings);
-        for (String beanName : child.getBeanDefinitionNames()) {
+                new LockVerifier(others, specs, autoConfigured.in(others), new MethodShapes(others), ticks, settings);
+        for (String beanName : others.getBeanDefinitionNames()) {
             Class<?> type = there.targetType(beanName);
-            if (type != null && !type.getName().startsWith("org.springframework.")) {
-                there.refuseAll(beanName, type);
+            if (type != null) {
+                there.refuseAll(beanName, type, context, elsewhere);
             }
         }
     }
 
-    private void refuseAll(String beanName, Class<?> type) {
+    private void refuseAll(String beanName, Class<?> type, String context, String elsewhere) {
         Map<Method, LockAnnotations> annotated = specs.annotatedMethods(type);
         if (isNoneOfOurs(beanName, annotated)) {
             return;
@@ -157,11 +175,11 @@ public final class LockVerifier {
                     refuse(MethodShapes.cannot(
                             type,
                             method,
-                            "its bean '" + beanName
-                                    + "' is in a child context that has no auto-configuration of pglock",
-                            "Add @EnableAutoConfiguration to the configuration of the child context, or "
+                            "its bean '" + beanName + "' is in a " + context
+                                    + " context that has no auto-configuration of pglock",
+                            "Add @EnableAutoConfiguration to the configuration of the " + context + " context, or "
                                     + "@ImportAutoConfiguration with PgLockAutoConfiguration and "
-                                    + "PgLockInterceptionAutoConfiguration, or declare the bean in the parent."));
+                                    + "PgLockInterceptionAutoConfiguration, or declare the bean " + elsewhere + "."));
                 }
             } catch (InvalidLockException e) {
                 refuse(e);
@@ -194,7 +212,7 @@ public final class LockVerifier {
             Method method = entry.getKey();
             try {
                 if (entry.getValue().scheduled()) {
-                    findings.scheduled(type, method);
+                    findings.scheduled(type, method, entry.getValue().onlyScheduled());
                 }
                 LockSpec spec = none ? null : specs.find(method, type);
                 if (spec == null) {
@@ -253,14 +271,13 @@ public final class LockVerifier {
                         .map(Annotation::annotationType)
                         .filter(LockVerifier::isForeignSingleton)
                         .findFirst()
+                        .filter(a -> !AnnotatedElementUtils.hasAnnotation(method, Bean.class))
                         .ifPresent(a -> refuse(InvalidLockException.of(
                                 type,
                                 method,
                                 "it is annotated with @" + a.getName() + ", which locks nothing",
                                 "Import dev.pglock.annotation.Singleton instead."))),
-                method -> !method.isSynthetic()
-                        && method.getDeclaringClass() != Object.class
-                        && !AnnotatedElementUtils.hasAnnotation(method, Bean.class));
+                method -> !method.isSynthetic() && method.getDeclaringClass() != Object.class);
     }
 
     private static boolean isForeignSingleton(Class<?> annotation) {

@@ -24,6 +24,7 @@ public final class LockedMethods {
     private final Set<String> locked = new TreeSet<>();
     private final Set<String> unlocked = new TreeSet<>();
     private final Set<String> scheduled = new HashSet<>();
+    private final Set<String> scheduledAndAnnotated = new HashSet<>();
     private final Set<String> scheduledPackages = new HashSet<>();
 
     LockedMethods() {}
@@ -84,8 +85,12 @@ public final class LockedMethods {
         return first == null || first.method().equals(spec.method()) ? null : first;
     }
 
-    void scheduled(Class<?> type, Method method) {
-        scheduled.add(type.getSimpleName() + "." + method.getName());
+    void scheduled(Class<?> type, Method method, boolean onlyScheduled) {
+        String name = type.getSimpleName() + "." + method.getName();
+        scheduled.add(name);
+        if (!onlyScheduled) {
+            scheduledAndAnnotated.add(name);
+        }
         scheduledPackages.add(type.getPackageName() + ".");
     }
 
@@ -96,7 +101,21 @@ public final class LockedMethods {
      * @return whether there is one
      */
     public boolean isScheduled(String name) {
-        return scheduled.contains(name.replaceFirst("\\(.*", ""));
+        return scheduled.contains(withoutParameters(name));
+    }
+
+    /**
+     * Whether a scheduled method with that name has one of our annotations too, which then decides how it is locked.
+     *
+     * @param name simple class name, dot, method name
+     * @return whether there is one
+     */
+    public boolean isScheduledAndAnnotated(String name) {
+        return scheduledAndAnnotated.contains(withoutParameters(name));
+    }
+
+    private static String withoutParameters(String name) {
+        return name.replaceFirst("\\(.*", "");
     }
 
     /**

@@ -5,7 +5,11 @@ import org.springframework.scheduling.TaskScheduler;
 import org.springframework.scheduling.annotation.SchedulingConfigurer;
 import org.springframework.scheduling.config.ScheduledTaskRegistrar;
 
-/** Puts {@link TickingTaskScheduler} around whatever scheduler the application uses, after everybody else has chosen. */
+/**
+ * Puts {@link TickingTaskScheduler} around whatever scheduler the application uses, after everybody else has chosen: who
+ * replaced it would have no ticks, and short jobs run on all replicas. {@link LockInterceptionConfiguration} makes it the
+ * last of its order.
+ */
 final class TickingConfigurer implements SchedulingConfigurer, Ordered {
 
     private final Ticks ticks;

@@ -35,6 +35,11 @@ final class TickingTrigger implements Trigger {
         boolean hasCome() {
             return !at.isAfter(clock.instant().plus(EARLY));
         }
+
+        boolean isNearerThan(Due before) {
+            Instant now = clock.instant();
+            return Duration.between(now, at).compareTo(Duration.between(before.at, now)) < 0;
+        }
     }
 
     TickingTrigger(Trigger delegate, String name) {
@@ -83,12 +88,20 @@ final class TickingTrigger implements Trigger {
 
     /**
      * The last fire time that has come. A firing that a scheduler dropped must not leave all later ones with the fire time
-     * before theirs, which has been run; and of two that are late, the second has no other tick than the first.
+     * before theirs, which has been run; and of two that are late, the second has no other tick than the first. Where none
+     * has come since the last firing, this one is early: timers measure with a clock of their own, and the wall clock may
+     * have been set back since they were set.
      */
     private @Nullable Due lastDue() {
         guard.lock();
         try {
+            boolean early = true;
             for (Due next = due.peek(); next != null && (last == null || next.hasCome()); next = due.peek()) {
+                last = due.remove();
+                early = false;
+            }
+            Due next = due.peek();
+            if (early && next != null && last != null && next.isNearerThan(last)) {
                 last = due.remove();
             }
             return last;

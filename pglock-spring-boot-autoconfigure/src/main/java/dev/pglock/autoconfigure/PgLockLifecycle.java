@@ -131,6 +131,11 @@ final class PgLockLifecycle implements SmartLifecycle, ApplicationListener<Conte
                 log.warn(
                         "pglock.scheduled.every-replica has '{}', but no scheduled method has that name: it opens none",
                         name);
+            } else if (methods.isScheduledAndAnnotated(name)) {
+                log.warn(
+                        "pglock.scheduled.every-replica has '{}', but that method has @RunOnce or @Singleton too and stays"
+                                + " locked: give its lock an entry in pglock.locks with the mode 'every-replica'",
+                        name);
             }
         }
         new TreeMap<>(settings.locks()).forEach((name, lock) -> {

@@ -23,17 +23,20 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.beans.factory.DisposableBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.core.Ordered;
 import org.springframework.resilience.annotation.EnableResilientMethods;
 import org.springframework.resilience.annotation.Retryable;
+import org.springframework.scheduling.TaskScheduler;
 import org.springframework.scheduling.Trigger;
 import org.springframework.scheduling.annotation.Async;
 import org.springframework.scheduling.annotation.EnableAsync;
@@ -205,6 +208,31 @@ class TickTests {
         assertThat(((Tick.Calendar) trigger.fired().tick("x")).fireTime()).isEqualTo(start.plusSeconds(2));
     }
 
+    @ParameterizedTest
+    @CsvSource({"2026-12-03T02:59:59.800Z, 2026-12-03T03:00:00Z", "2026-12-02T03:20:00Z, 2026-12-02T03:00:00Z"})
+    void aFiringThatComesBeforeItsTimeHasTheFireTimeThatIsNearest(Instant now, Instant fireTime) {
+        TickingTrigger trigger = new TickingTrigger(new CronTrigger("0 0 3 * * *", ZoneOffset.UTC), "cron");
+        Instant first = Instant.parse("2026-12-02T03:00:00Z");
+        trigger.nextExecution(at(first, first));
+        trigger.fired();
+        trigger.nextExecution(at(first.plus(Duration.ofDays(1)), now));
+
+        assertThat(((Tick.Calendar) trigger.fired().tick("x")).fireTime()).isEqualTo(fireTime);
+    }
+
+    @Test
+    void aFiringThatComesLateLeavesTheNextOneItsFireTimeAlthoughThatIsNearer() {
+        TickingTrigger trigger = new TickingTrigger(new CronTrigger("* * * * * *", ZoneOffset.UTC), "cron");
+        Instant start = Instant.parse("2026-12-02T12:00:00Z");
+        trigger.nextExecution(at(start, start));
+        trigger.fired();
+        for (int i = 1; i < 3; i++) {
+            trigger.nextExecution(at(start.plusSeconds(i), start.plusSeconds(1).plusMillis(800)));
+        }
+
+        assertThat(((Tick.Calendar) trigger.fired().tick("x")).fireTime()).isEqualTo(start.plusSeconds(1));
+    }
+
     // ---- in a context
 
     @EnableScheduling
@@ -367,6 +395,92 @@ class TickTests {
         await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= 4);
 
         assertThat(Duration.ofNanos(System.nanoTime() - begun)).isGreaterThan(Duration.ofMillis(2500));
+    }
+
+    static class EachSecond {
+
+        @Scheduled(fixedRate = 1000)
+        void tick() {
+            runs.incrementAndGet();
+        }
+    }
+
+    /** Has no order, and its definition comes after those of interception. */
+    @Configuration(proxyBeanMethods = false)
+    @EnableScheduling
+    @Import(EachSecond.class)
+    static class ChoosesItsScheduler implements SchedulingConfigurer, DisposableBean {
+
+        private final ThreadPoolTaskScheduler own = new ThreadPoolTaskScheduler();
+        private ScheduledTaskRegistrar registrar = new ScheduledTaskRegistrar();
+
+        @Override
+        public void configureTasks(ScheduledTaskRegistrar its) {
+            registrar = its;
+            own.initialize();
+            registrar.setTaskScheduler(own);
+        }
+
+        @Nullable
+        TaskScheduler chosen() {
+            return registrar.getScheduler();
+        }
+
+        @Override
+        public void destroy() {
+            own.shutdown();
+        }
+    }
+
+    @Test
+    void aSchedulerThatAnotherConfigurerSetsHasTicksToo() {
+        Replica a = start("A", Replica.DEFAULTS, ChoosesItsScheduler.class);
+        start("B", Replica.DEFAULTS, ChoosesItsScheduler.class);
+        assertThat(a.bean(ChoosesItsScheduler.class).chosen()).isInstanceOf(TickingTaskScheduler.class);
+        long begun = System.nanoTime();
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= 4);
+
+        assertThat(Duration.ofNanos(System.nanoTime() - begun)).isGreaterThan(Duration.ofMillis(2500));
+    }
+
+    interface DefaultTick {
+
+        @Scheduled(cron = "0 0 3 * * *")
+        default void tick() {}
+    }
+
+    interface FurtherDown extends DefaultTick {}
+
+    static class OfAnInterfaceFurtherUp implements FurtherDown {}
+
+    static class BehindAnInterfaceFurtherUp implements FurtherDown {
+
+        @Override
+        @Scheduled(cron = "0 0 3 * * *")
+        public void tick() {}
+    }
+
+    abstract static class NonPublic {
+
+        @Scheduled(cron = "0 0 3 * * *")
+        public void tick() {}
+    }
+
+    public static class OfANonPublicClass extends NonPublic {}
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableScheduling
+    @Import({OfAnInterfaceFurtherUp.class, BehindAnInterfaceFurtherUp.class, OfANonPublicClass.class})
+    static class Inherited {}
+
+    /** What is not known as a tick is a direct call: short jobs would run on every replica. */
+    @Test
+    void aTaskOfAnInheritedMethodIsATickWhereverThatIsDeclared() {
+        Replica replica = start("A", Replica.DEFAULTS, Inherited.class);
+
+        assertThat(replica.bean(NextTicks.class).byLock())
+                .containsOnlyKeys(
+                        "OfAnInterfaceFurtherUp.tick", "BehindAnInterfaceFurtherUp.tick", "OfANonPublicClass.tick");
     }
 
     @ParameterizedTest

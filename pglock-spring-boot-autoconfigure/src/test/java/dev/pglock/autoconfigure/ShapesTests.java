@@ -178,6 +178,26 @@ class ShapesTests {
                 locked("method of a generic class", GenericChild.class, "base", bean -> bean.run(7L)),
                 locked("inherited method", Child.class, "inherited", Base::inherited),
                 locked("overridden method", Child.class, "overridden", Child::overridden),
+                // bridges: javac makes them in a public class for what it inherits from one that is not
+                ticking("scheduled method of a non-public base", PublicTick.class, "PublicTick.tick"),
+                ticking(
+                        "scheduled method of a non-public base, further up",
+                        PublicGrandchild.class,
+                        "PublicGrandchild.tick"),
+                ticking("the same, @Async", PublicAsyncTick.class, "PublicAsyncTick.tick")
+                        .and(AsyncLast.class),
+                ticking("the same, behind an interface", PublicTickBehind.class, "PublicTickBehind.tick")
+                        .with(JDK_PROXIES),
+                ticking("the same, beside another locked method", PublicTickAndMore.class, "PublicTickAndMore.tick"),
+                ticking(
+                        "scheduled default method of a non-public interface",
+                        PublicDefault.class,
+                        "PublicDefault.tick"),
+                locked("method of a non-public base", PublicChild.class, "inherited", PublicChild::inherited),
+                locked("overload of a non-public base", PublicOverloads.class, "text", bean -> bean.run("x")),
+                locked("overload of a non-public base", PublicOverloads.class, "object", bean -> bean.run(7L)),
+                locked("method of a non-public generic base", PublicGeneric.class, "base", bean -> bean.run(7L)),
+                locked("result narrowed by the subclass", Narrowed.class, "narrowed", Narrowing::run),
                 refused(
                                 "method that its interface proxy lacks",
                                 ClassOnly.class,
@@ -228,6 +248,8 @@ class ShapesTests {
                         Job.class,
                         locked("somebody else's proxy of an interface", ProxyJob.class, "interface", bean -> {}),
                         Job::run),
+                ticking("somebody else's proxy of a scheduled interface", ProxyTick.class, "proxy tick"),
+                refused("the same without a name", ProxyTickUnnamed.class, "no name of its own"),
                 refused("lambda without a name", LambdaUnnamed.class, "no name of its own"),
                 refused("anonymous class without a name", Anonymous.class, "no name of its own"),
                 ticking("configuration class", ConfigurationTick.class, "ConfigurationTick.tick"),
@@ -474,6 +496,88 @@ class ShapesTests {
         }
     }
 
+    // ---- bridges
+
+    abstract static class TickBase {
+
+        @Scheduled(fixedDelay = 50)
+        public void tick() {
+            body("");
+        }
+    }
+
+    public static class PublicTick extends TickBase {}
+
+    public static class PublicGrandchild extends PublicTick {}
+
+    public static class PublicTickAndMore extends TickBase {
+
+        @RunOnce("more")
+        public void more() {}
+    }
+
+    interface Ticking {
+
+        void tick();
+    }
+
+    public static class PublicTickBehind extends TickBase implements Ticking {}
+
+    abstract static class AsyncTickBase {
+
+        @Async
+        @Scheduled(fixedDelay = 50)
+        public void tick() {
+            assertThat(Thread.currentThread().getName()).doesNotContain("scheduling");
+            body("");
+        }
+    }
+
+    public static class PublicAsyncTick extends AsyncTickBase {}
+
+    interface DefaultTick {
+
+        @Scheduled(fixedDelay = 50)
+        default void tick() {
+            body("");
+        }
+    }
+
+    public static class PublicDefault implements DefaultTick {}
+
+    public static class PublicChild extends Base {}
+
+    abstract static class Overloads {
+
+        @RunOnce("text")
+        public void run(String argument) {
+            body("");
+        }
+
+        @RunOnce("object")
+        public void run(Object argument) {
+            body("");
+        }
+    }
+
+    public static class PublicOverloads extends Overloads {}
+
+    public static class PublicGeneric extends GenericBase<Long> {}
+
+    abstract static class Narrowing {
+
+        protected abstract Object run();
+    }
+
+    public static class Narrowed extends Narrowing {
+
+        @Override
+        @RunOnce("narrowed")
+        protected String run() {
+            return body("");
+        }
+    }
+
     interface Other {
 
         void other();
@@ -506,11 +610,45 @@ class ShapesTests {
 
         @Bean
         Job job() {
-            Job job = () -> body("");
-            return (Job) Proxy.newProxyInstance(
-                    Job.class.getClassLoader(),
-                    new Class<?>[] {Job.class},
-                    (proxy, method, arguments) -> method.invoke(job, arguments));
+            return proxy(Job.class, () -> body(""));
+        }
+    }
+
+    interface ScheduledOne {
+
+        @Scheduled(fixedDelay = 50)
+        @RunOnce("proxy tick")
+        void tick();
+    }
+
+    interface ScheduledUnnamed {
+
+        @Scheduled(fixedDelay = 50)
+        void tick();
+    }
+
+    private static <T> T proxy(Class<T> type, T behind) {
+        return type.cast(Proxy.newProxyInstance(
+                type.getClassLoader(),
+                new Class<?>[] {type},
+                (proxy, method, arguments) -> method.invoke(behind, arguments)));
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ProxyTick {
+
+        @Bean
+        ScheduledOne tick() {
+            return proxy(ScheduledOne.class, () -> body(""));
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ProxyTickUnnamed {
+
+        @Bean
+        ScheduledUnnamed tick() {
+            return proxy(ScheduledUnnamed.class, () -> body(""));
         }
     }
 

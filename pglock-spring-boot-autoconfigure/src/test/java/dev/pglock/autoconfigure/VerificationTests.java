@@ -10,8 +10,10 @@ import dev.pglock.aop.LockInterceptionConfiguration;
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
 import org.springframework.boot.context.event.ApplicationReadyEvent;
@@ -20,9 +22,12 @@ import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
 import org.springframework.context.event.ContextRefreshedEvent;
 import org.springframework.context.event.EventListener;
+import org.springframework.samples.SampleJob;
 import org.springframework.scheduling.annotation.EnableScheduling;
 import org.springframework.scheduling.annotation.Scheduled;
 
@@ -134,7 +139,8 @@ class VerificationTests {
         }
     }
 
-    private static AnnotationConfigApplicationContext child(ApplicationContext parent, Class<?>... configuration) {
+    private static AnnotationConfigApplicationContext child(
+            @Nullable ApplicationContext parent, Class<?>... configuration) {
         AnnotationConfigApplicationContext child = new AnnotationConfigApplicationContext();
         child.setParent(parent);
         child.register(configuration);
@@ -160,6 +166,37 @@ class VerificationTests {
                 child.refresh();
             }
         });
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Core {
+
+        @Scheduled(cron = "-")
+        public void tick() {}
+    }
+
+    @Test
+    void aParentContextInWhichNothingIsLockedFailsTheStartOfItsChildren() {
+        try (AnnotationConfigApplicationContext core = child(null, Core.class)) {
+            core.refresh();
+            runner.withParent(core)
+                    .run(context -> assertThat(context.getStartupFailure())
+                            .rootCause()
+                            .isInstanceOfSatisfying(InvalidLockException.class, e -> {
+                                assertThat(e)
+                                        .hasMessageContaining("Method 'tick' of " + Core.class.getName())
+                                        .hasMessageContaining(
+                                                "is in a parent context that has no auto-configuration of pglock");
+                                assertThat(e.action()).contains("@EnableAutoConfiguration", "in this one");
+                            }));
+        }
+        try (AnnotationConfigApplicationContext core = child(null, Elsewhere.class)) {
+            core.refresh();
+            runner.withParent(core).run(context -> assertThat(context).hasNotFailed());
+        }
+        runner.withBean(Core.class)
+                .run(core -> runner.withParent(core)
+                        .run(context -> assertThat(context).hasNotFailed()));
     }
 
     /** Runs on every replica. */
@@ -203,5 +240,92 @@ class VerificationTests {
                 .run(context -> assertThat(output)
                         .containsOnlyOnce("on one replica at a time: Jobs.locked, Jobs.named as 'named' by lease; "
                                 + "on every replica: Jobs.everywhere (@EveryReplica)"));
+    }
+
+    // ---- auto-configured beans
+
+    /** Looks after itself on every replica, as a library's cache does. */
+    static class Refresher {
+
+        @Scheduled(cron = "-")
+        public void refresh() {}
+    }
+
+    static class Imported extends Refresher {}
+
+    static class OfAStaticMethod extends Refresher {}
+
+    @Configuration(proxyBeanMethods = false)
+    @Import(Imported.class)
+    static class LibraryConfiguration {
+
+        @Bean
+        Refresher refresher() {
+            return new Refresher();
+        }
+
+        @Bean
+        static OfAStaticMethod ofAStaticMethod() {
+            return new OfAStaticMethod();
+        }
+    }
+
+    @AutoConfiguration
+    @Import(LibraryConfiguration.class)
+    static class Library {}
+
+    @Test
+    void whatAnAutoConfigurationImportsIsNotTheApplications(CapturedOutput output) {
+        runner.withConfiguration(AutoConfigurations.of(Library.class))
+                .withBean(Jobs.class)
+                .run(context -> assertThat(output)
+                        .contains("on one replica at a time: Jobs.locked, Jobs.named as 'named' by lease; "
+                                + "on every replica: Imported.refresh (auto-configured), "
+                                + "Jobs.everywhere (@EveryReplica), OfAStaticMethod.refresh (auto-configured), "
+                                + "Refresher.refresh (auto-configured)"));
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @Import(LibraryConfiguration.class)
+    static class ImportsTheSame {}
+
+    @Test
+    void whatTheApplicationImportsTooIsItsOwn(CapturedOutput output) {
+        runner.withConfiguration(AutoConfigurations.of(Library.class))
+                .withUserConfiguration(ImportsTheSame.class)
+                .run(context -> assertThat(output)
+                        .contains("on one replica at a time: Imported.refresh, OfAStaticMethod.refresh, "
+                                + "Refresher.refresh;"));
+    }
+
+    @Test
+    void aClassBelowThePackageOfSpringIsVerifiedAsAnyOther(CapturedOutput output) {
+        runner.withBean(SampleJob.class)
+                .run(context -> assertThat(output).contains("on one replica at a time: SampleJob.tick;"));
+    }
+
+    // ---- configuration
+
+    static class Annotated {
+
+        @Scheduled(cron = "-")
+        @RunOnce("report")
+        public void generate() {}
+
+        @Scheduled(cron = "-")
+        public void plain() {}
+    }
+
+    @Test
+    void anEntryForEveryReplicaThatAnAnnotationOverridesIsAWarning(CapturedOutput output) {
+        runner.withBean(Annotated.class)
+                .withPropertyValues("pglock.scheduled.every-replica=Annotated.generate,Annotated.plain")
+                .run(context -> assertThat(output)
+                        .contains(
+                                "pglock.scheduled.every-replica has 'Annotated.generate', but that method has @RunOnce or"
+                                        + " @Singleton too and stays locked")
+                        .doesNotContain("every-replica has 'Annotated.plain'")
+                        .contains("on one replica at a time: Annotated.generate as 'report'; "
+                                + "on every replica: Annotated.plain (configuration)"));
     }
 }
