@@ -59,7 +59,7 @@ public interface LockListener {
     default void ended(LockHandle lock, TenureEnd end) {}
 
     /**
-     * A renewal succeeded, but late: less than a quarter of the lease was left. A little later, and the lock would have been
+     * A renewal succeeded, but late: less than a quarter of its trust was left. A little later, and the lock would have been
      * lost.
      *
      * @param lock the tenure

@@ -366,6 +366,17 @@ public final class AdvisoryStore implements LockStore {
 
     // ---- housekeeping
 
+    /** Opening the lock session finds out all that a claim would. It is closed again when it has held nothing for long. */
+    @Override
+    public boolean probe() {
+        Duration budget = settings.timeouts().work();
+        try {
+            return session(budget).ask(budget, connection -> connection.isValid(0));
+        } catch (SQLException e) {
+            throw new LockStorageException("The lock session could not be opened: " + e.getMessage(), e);
+        }
+    }
+
     @Override
     public @Nullable Duration untilTidyUp() {
         LockSession session = current;

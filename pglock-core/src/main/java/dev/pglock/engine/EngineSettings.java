@@ -13,7 +13,8 @@ import org.jspecify.annotations.Nullable;
  * @param label the replica's name for people
  * @param strategy the strategy
  * @param leaseDuration how long a grant or renewal is good for
- * @param heartbeatInterval how often to renew; null: a third of the shortest lease held. It is never more than that
+ * @param heartbeatInterval how often to renew; null: a third of the time for which the shortest lease held is trusted. It
+ *     is never more than that
  * @param waitTimeout how long {@code acquire} waits at most
  * @param maxHold how long a body may run at most; null: no limit
  * @param onLost what happens to a body whose lock is lost
@@ -80,7 +81,7 @@ public record EngineSettings(
      * Sets lease duration and heartbeat interval.
      *
      * @param lease how long a grant or renewal is good for
-     * @param heartbeat how often to renew; null: a third of the shortest lease held
+     * @param heartbeat how often to renew; null: a third of the time for which the shortest lease held is trusted
      * @return new settings
      */
     public EngineSettings withLease(Duration lease, @Nullable Duration heartbeat) {

@@ -4,41 +4,88 @@ import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The body that runs under a lock, as far as interrupting it goes: at most one interrupt, only between its beginning and
- * its end, and none of ours stays on the thread afterwards. A body whose work goes on elsewhere, after it has returned,
- * has no thread to interrupt any more: from then on it is cancelled instead.
+ * The body that runs under a lock, once at most, as far as beginning, interrupting and ending it go. It is interrupted only
+ * between its beginning and its end, once for being asked to end and once for the loss of its lock, and none of these
+ * interrupts stays on the thread afterwards. A body whose work goes on elsewhere, after it has returned, has no thread to
+ * interrupt any more: from then on it is cancelled instead.
  */
 final class Execution {
 
+    /** Where it stands. */
+    enum State {
+        NOT_BEGUN,
+        RUNNING,
+        /** It has ended, or none will begin any more. */
+        ENDED
+    }
+
+    /** Why a body is interrupted. Whoever was told the second need not hear the first. */
+    private enum Told {
+        NOTHING,
+        ASKED_TO_END,
+        LOST
+    }
+
     private final ReentrantLock guard = new ReentrantLock();
-    private boolean running;
+    private State state = State.NOT_BEGUN;
+    private Told told = Told.NOTHING;
     private @Nullable Thread thread;
     private @Nullable Runnable cancellation;
-    private boolean interrupted;
 
-    /** The calling thread runs the body from now on; false if one runs already. */
-    boolean begin() {
+    /**
+     * The calling thread runs the body from now on.
+     *
+     * @return the state before: nothing has changed unless it is {@link State#NOT_BEGUN}
+     */
+    State begin() {
         guard.lock();
         try {
-            if (running) {
-                return false;
+            State before = state;
+            if (before == State.NOT_BEGUN) {
+                state = State.RUNNING;
+                thread = Thread.currentThread();
             }
-            running = true;
-            thread = Thread.currentThread();
-            return true;
+            return before;
         } finally {
             guard.unlock();
         }
     }
 
-    /** Interrupts the body if one is running and has not been interrupted yet; tells whether it did. */
-    boolean interrupt() {
+    /**
+     * No body begins any more.
+     *
+     * @return the state before: nothing has changed unless it is {@link State#NOT_BEGUN}
+     */
+    State endUnbegun() {
         guard.lock();
         try {
-            if (!running || interrupted) {
+            State before = state;
+            if (before == State.NOT_BEGUN) {
+                state = State.ENDED;
+            }
+            return before;
+        } finally {
+            guard.unlock();
+        }
+    }
+
+    /** An operator, or the end of this replica, wants the body to end: interrupts it the first time; tells whether it did. */
+    boolean askToEnd() {
+        return interrupt(Told.ASKED_TO_END);
+    }
+
+    /** Its lock is lost: interrupts it the first time, also if it was asked to end before; tells whether it did. */
+    boolean lose() {
+        return interrupt(Told.LOST);
+    }
+
+    private boolean interrupt(Told why) {
+        guard.lock();
+        try {
+            if (state != State.RUNNING || told.compareTo(why) >= 0) {
                 return false;
             }
-            interrupted = true;
+            told = why;
             if (thread != null) {
                 thread.interrupt();
                 return true;
@@ -61,9 +108,9 @@ final class Execution {
         boolean late;
         guard.lock();
         try {
-            forgetThread(interrupted);
+            late = told != Told.NOTHING;
+            forgetThread(late);
             cancellation = cancel;
-            late = interrupted;
         } finally {
             guard.unlock();
         }
@@ -81,8 +128,8 @@ final class Execution {
         guard.lock();
         try {
             // Whoever throws that has consumed our interrupt: one that is there now is somebody else's.
-            forgetThread(interrupted && !(failure instanceof InterruptedException));
-            running = false;
+            forgetThread(told != Told.NOTHING && !(failure instanceof InterruptedException));
+            state = State.ENDED;
         } finally {
             guard.unlock();
         }
@@ -94,14 +141,5 @@ final class Execution {
             Thread.interrupted();
         }
         thread = null;
-    }
-
-    boolean isRunning() {
-        guard.lock();
-        try {
-            return running;
-        } finally {
-            guard.unlock();
-        }
     }
 }

@@ -30,6 +30,9 @@ final class Heartbeat extends Pulse {
     };
     private static final long LEAST_INTERVAL = TimeUnit.MILLISECONDS.toNanos(20);
 
+    /** A healthy network may need that much. Of the shortest lease's trust as much is left after an interval. */
+    private static final long LEAST_BUDGET = TimeUnit.MILLISECONDS.toNanos(200);
+
     private final LockStore store;
     private final Outage outage;
     private final Collection<HeldLock> held;
@@ -61,11 +64,19 @@ final class Heartbeat extends Pulse {
         this.configured = configured;
     }
 
-    /** How long after its grant a tenure is to be renewed. */
+    /**
+     * How long after its grant a tenure is to be renewed: twice before its trust ends, which of a short lease is long before
+     * the lease does.
+     */
     long interval(Duration lease) {
-        long third = lease.toNanos() / 3;
+        long third = Tenure.trusted(lease).toNanos() / 3;
         long interval = configured == null ? third : Math.min(configured.toNanos(), third);
         return Math.max(LEAST_INTERVAL, interval);
+    }
+
+    /** How long the answer to a renewal may take: an interval, so that there is time for another. */
+    static Duration budget(long interval) {
+        return Duration.ofNanos(Math.max(LEAST_BUDGET, interval));
     }
 
     /** Something is held again: until now there was nothing to renew. */
@@ -118,7 +129,7 @@ final class Heartbeat extends Pulse {
         for (int from = 0; from < locks.size(); from += CHUNK) {
             List<HeldLock> chunk = locks.subList(from, Math.min(locks.size(), from + CHUNK));
             try {
-                open.addAll(renewChunk(chunk, Duration.ofNanos(interval)));
+                open.addAll(renewChunk(chunk, budget(interval)));
             } catch (LockStorageException e) {
                 open.addAll(locks.subList(from, locks.size()));
                 answered = false;

@@ -22,7 +22,6 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
@@ -41,7 +40,6 @@ final class HeldLock implements LockHandle {
     private final LocalTable.Permit permit;
     private final AtomicReference<Tenure> tenure;
     private final Execution execution = new Execution();
-    private final AtomicBoolean ended = new AtomicBoolean();
 
     private final ReentrantLock callbackGuard = new ReentrantLock();
     private final List<Runnable> callbacks = new ArrayList<>();
@@ -226,32 +224,40 @@ final class HeldLock implements LockHandle {
     }
 
     private void begin() {
-        if (ended.get()) {
-            throw new IllegalStateException(
-                    "Lock '" + name() + "' has been released: its handle runs no body any more");
-        }
-        if (!execution.begin()) {
-            throw new IllegalStateException("A body already runs under this handle of lock '" + name() + "'");
+        switch (execution.begin()) {
+            case NOT_BEGUN -> {
+                // From here on it runs.
+            }
+            case RUNNING ->
+                throw new IllegalStateException("A body already runs under this handle of lock '" + name() + "'");
+            case ENDED ->
+                throw new IllegalStateException(
+                        "Lock '" + name() + "' has been released: its handle runs no body any more");
         }
     }
 
     @Override
     public boolean release() {
-        if (execution.isRunning()) {
-            throw new IllegalStateException(
-                    "Lock '" + name() + "' cannot be released while a body runs under its handle: "
-                            + "execute releases it when the body has ended");
-        }
-        return end(RunOutcome.SUCCEEDED, null);
+        return switch (execution.endUnbegun()) {
+            case NOT_BEGUN -> end(RunOutcome.SUCCEEDED, null);
+            case RUNNING ->
+                throw new IllegalStateException(
+                        "Lock '" + name() + "' cannot be released while a body runs under its handle: "
+                                + "execute releases it when the body has ended");
+            case ENDED -> false;
+        };
     }
 
     @Override
     public void close() {
-        if (execution.isRunning()) {
-            log.debug("Lock '{}' is released when the body that runs under its handle has ended", name());
-            return;
+        switch (execution.endUnbegun()) {
+            case NOT_BEGUN -> endAfterBody(null);
+            case RUNNING ->
+                log.debug("Lock '{}' is released when the body that runs under its handle has ended", name());
+            case ENDED -> {
+                // Whoever ended it releases it.
+            }
         }
-        endAfterBody(null);
     }
 
     // ---- what heartbeat, watchdog and shutdown need
@@ -289,7 +295,7 @@ final class HeldLock implements LockHandle {
     void renewed(Instant expiresAt, long sentAt, Duration lease) {
         long now = System.nanoTime();
         Duration left = Duration.ofNanos(now().trustedUntil() - now);
-        if (!left.isNegative() && left.compareTo(lease().dividedBy(4)) < 0) {
+        if (!left.isNegative() && left.compareTo(Tenure.trusted(lease()).dividedBy(4)) < 0) {
             tenures.lateRenewals().add(this, left);
         }
         tenure.updateAndGet(t -> t.renewed(expiresAt, sentAt, lease, now));
@@ -306,7 +312,7 @@ final class HeldLock implements LockHandle {
         }
         tenures.forget(this);
         // The body is told before anybody else: what listeners do must not keep it from that.
-        boolean interrupted = terms.onLost() == OnLost.INTERRUPT && execution.interrupt();
+        boolean interrupted = terms.onLost() == OnLost.INTERRUPT && execution.lose();
         tenures.abandon(this);
         tenures.reportLoss(this, reason, interrupted);
         List<Runnable> actions;
@@ -332,14 +338,14 @@ final class HeldLock implements LockHandle {
         } finally {
             callbackGuard.unlock();
         }
-        boolean interrupted = execution.interrupt();
+        boolean interrupted = execution.askToEnd();
         tenures.reportResignation(this, reason, interrupted);
         actions.forEach(action -> tenures.callBack(this, action));
     }
 
     /** The registry is stopping: the body is asked to end, the lock stays its own until it has. */
     void interruptBody() {
-        boolean ignored = execution.interrupt();
+        boolean ignored = execution.askToEnd();
     }
 
     LockLostException lostException() {
@@ -378,10 +384,8 @@ final class HeldLock implements LockHandle {
         }
     }
 
+    /** To be called once, by whoever ended the execution: nobody else does. */
     private boolean end(RunOutcome asked, @Nullable Throwable failure) {
-        if (!ended.compareAndSet(false, true)) {
-            return false;
-        }
         long began = System.nanoTime();
         TenureEnd.Result result = TenureEnd.Result.ERROR;
         try {

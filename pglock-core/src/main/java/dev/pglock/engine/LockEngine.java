@@ -32,8 +32,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.ThreadLocalRandom;
-import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -52,7 +50,6 @@ import org.slf4j.LoggerFactory;
 public final class LockEngine implements LockRegistry, AutoCloseable {
 
     private static final Logger log = LoggerFactory.getLogger(LockEngine.class);
-    private static final long TIDY_EVERY = TimeUnit.HOURS.toNanos(1);
     private static final long IDLE_POLL_MILLIS = 20;
     private static final long LAST_WAIT_MILLIS = 500;
 
@@ -69,7 +66,6 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
     private final Waiting waiting;
     private final WakeUps wakeUps;
     private final ExecutorService callbacks;
-    private final Pulse tidier;
 
     private LockEngine(Builder builder) {
         this.settings = builder.settings;
@@ -86,20 +82,10 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
                                 settings.heartbeatInterval(),
                                 listeners,
                                 builder.observer,
-                                callbacks,
-                                this::tidyUpIn))
+                                callbacks))
                         .toList());
         this.requests = new Requests(settings, builder.keys, builder.overrides, homes);
         this.operators = new Operators(homes, requests);
-        this.tidier = new Pulse("pglock-tidy-up") {
-            @Override
-            Long beat(long now) {
-                tidyUp();
-                return System.nanoTime() + TIDY_EVERY;
-            }
-        };
-        // Replicas that start together do not sweep together.
-        tidier.wakeBy(System.nanoTime() + ThreadLocalRandom.current().nextLong(TIDY_EVERY / 12, TIDY_EVERY));
     }
 
     /**
@@ -220,30 +206,51 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         Tenure tenure =
                 Tenure.granted(granted.fence(), granted.acquiredAt(), granted.expiresAt(), sentAt, asked.lease());
         if (!tenure.isTrusted(System.nanoTime())) {
-            throw tooLate(asked, granted);
+            LockStorageException tooLate = new LockStorageException(
+                    "The grant of lock '" + asked.name() + "' was answered later than its lease of "
+                            + asked.lease().toMillis() + " ms can be trusted; raise the lease duration if that goes on",
+                    null);
+            giveBackUnused(asked, granted, tooLate);
+            throw tooLate;
         }
         HeldLock lock = new HeldLock(asked.terms(sentAt), home, permit, tenure);
         permit.heldBy(lock);
-        home.add(lock);
+        try {
+            home.add(lock);
+        } catch (RuntimeException | Error e) {
+            // No thread for its heartbeats, say. Nobody has the handle: what stayed would be renewed for ever.
+            home.forget(lock);
+            giveBackUnused(asked, granted, e);
+            throw e;
+        }
+        if (home.isClosed()) {
+            // Nobody would renew it, or tell of its end.
+            home.forget(lock);
+            giveBackUnused(asked, granted, null);
+            return denied(Denial.of(asked.name(), DenialReason.STOPPING));
+        }
+        listeners.tell(l -> l.acquired(lock));
         log.debug("Lock '{}' (fence {}) was acquired", lock.name(), lock.fence());
         return new LockAttempt.Granted(lock);
     }
 
-    /** Granted, but told so late that it cannot be trusted: it is given back, unused. */
-    private static LockStorageException tooLate(Asked asked, ClaimAnswer.Granted granted) {
-        LockStorageException tooLate = new LockStorageException(
-                "The grant of lock '" + asked.name() + "' was answered later than its lease of "
-                        + asked.lease().toMillis() + " ms can be trusted; raise the lease duration if that goes on",
-                null);
+    /**
+     * It was granted, and nobody got it.
+     *
+     * @param why what is also told if it could not be given back, and ends by its expiry; null: nobody
+     */
+    private static void giveBackUnused(Asked asked, ClaimAnswer.Granted granted, @Nullable Throwable why) {
         try {
             boolean ignored = asked.home()
                     .store()
                     .release(new Release(
                             asked.name(), asked.key(), granted.fence(), RunOutcome.LOST, null, null, null, false));
         } catch (LockStorageException e) {
-            tooLate.addSuppressed(e);
+            log.debug("Lock '{}' was granted in vain and could not be given back", asked.name(), e);
+            if (why != null) {
+                why.addSuppressed(e);
+            }
         }
-        return tooLate;
     }
 
     private LockAttempt denied(Denial denial) {
@@ -354,24 +361,6 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         return homes.all().stream().map(Tenures::status).toList();
     }
 
-    private void tidyUpIn(Duration delay) {
-        tidier.wakeBy(System.nanoTime() + delay.toNanos());
-    }
-
-    private void tidyUp() {
-        for (Tenures t : homes.all()) {
-            try {
-                t.store().tidyUp();
-                t.planTidyUp();
-            } catch (LockStorageException e) {
-                log.debug(
-                        "Tidying up the {} locks failed and is tried again later",
-                        t.store().strategy(),
-                        e);
-            }
-        }
-    }
-
     // ---- stopping
 
     /** Takes locks again after a {@link #stop}. */
@@ -430,7 +419,6 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
         }
         kept.forEach(lock -> lock.lose(LossReason.CLOSED));
         wakeUps.close();
-        tidier.stop(LAST_WAIT_MILLIS);
         homes.all().forEach(Tenures::close);
         callbacks.shutdown();
         listeners.close(LAST_WAIT_MILLIS);

@@ -10,6 +10,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BooleanSupplier;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -37,12 +38,21 @@ final class Outage {
     /** Those that may be either: a right or a column that is missing, something that somebody has locked. */
     private static final List<String> OF_ONE_OR_ALL = List.of("42", "55");
 
+    /**
+     * Those that are met by whoever asks, whatever he asks for, so that an answer shows that they are over: no way to the
+     * server, no login, no place for another session, shutting down, starting up, read-only, no table. Where there is no
+     * state, the database has said nothing at all.
+     */
+    private static final List<String> OF_WHOEVER_ASKS = List.of("08", "28", "3D", "53300", "57P", "25006", "42P01");
+
     /** Names may be computed: beyond that many, what was told is forgotten. */
     private static final int TROUBLES_AT_MOST = 1000;
 
     private final LockStrategy strategy;
     private final String name;
     private final Listeners listeners;
+
+    private final Runnable whenItBegins;
 
     /** Null while the database works. */
     private final AtomicReference<@Nullable Moment> since = new AtomicReference<>();
@@ -57,19 +67,30 @@ final class Outage {
      */
     record Question(String lock, String done) {}
 
-    /** A {@link System#nanoTime()}. */
-    private record Moment(long nanos) {
+    /**
+     * When it began.
+     *
+     * @param nanos {@link System#nanoTime()}
+     * @param probed whether it can be asked for its end
+     */
+    private record Moment(long nanos, boolean probed) {
 
         Duration age() {
             return Duration.ofNanos(System.nanoTime() - nanos);
         }
     }
 
-    /** When the last question that was answered had been asked. */
-    private volatile @Nullable Long lastAnswered;
+    /** When the youngest question that was answered had been asked. */
+    private final AtomicReference<@Nullable Long> lastAnswered = new AtomicReference<>();
 
-    Outage(LockStrategy strategy, Listeners listeners) {
+    /**
+     * Creates one that has not begun.
+     *
+     * @param whenItBegins sees to it that it is probed; must not block
+     */
+    Outage(LockStrategy strategy, Listeners listeners, Runnable whenItBegins) {
         this.strategy = strategy;
+        this.whenItBegins = whenItBegins;
         this.name = strategy.name().toLowerCase(Locale.ROOT);
         this.listeners = listeners;
     }
@@ -111,6 +132,21 @@ final class Outage {
             }
         }
         return answer;
+    }
+
+    /** Whether there is one whose end can be seen by asking the database anything at all. */
+    boolean canBeProbed() {
+        Moment began = since.get();
+        return began != null && began.probed();
+    }
+
+    /**
+     * Asks whether it is over.
+     *
+     * @param question false: that cannot be asked
+     */
+    void probe(BooleanSupplier question) {
+        boolean ignored = observe(null, question::getAsBoolean, Boolean::booleanValue);
     }
 
     /**
@@ -162,27 +198,35 @@ final class Outage {
 
     /** Who was asked later has answered meanwhile: what failed was a connection that hung, and is over. */
     private boolean isOver(long asked) {
-        Long answered = lastAnswered;
+        Long answered = lastAnswered.get();
         return answered != null && asked - answered < 0;
     }
 
     private void began(LockStorageException cause, long asked) {
         if (isOver(asked)) {
             log.debug("The database of the {} locks failed, and works: {}", name, describe(cause));
-        } else if (since.compareAndSet(null, new Moment(System.nanoTime()))) {
+        } else if (since.compareAndSet(null, new Moment(System.nanoTime(), isOfWhoeverAsks(cause)))) {
             log.warn(
                     "The database of the {} locks fails: nothing that needs a lock runs here until it works again. {}",
                     name,
                     describe(cause));
             listeners.tellLater(l -> l.outageBegan(strategy, cause));
+            if (canBeProbed()) {
+                whenItBegins.run();
+            }
         } else {
             log.debug("The database of the {} locks still fails: {}", name, describe(cause));
         }
     }
 
+    private static boolean isOfWhoeverAsks(LockStorageException cause) {
+        String state = stateOf(cause);
+        return state.isEmpty() || OF_WHOEVER_ASKS.stream().anyMatch(state::startsWith);
+    }
+
     /** What was asked before the outage began says nothing of its end, however late the answer is read. */
     private void ended(long asked) {
-        lastAnswered = asked;
+        lastAnswered.accumulateAndGet(asked, (known, now) -> known == null || now - known > 0 ? now : known);
         Moment began = since.get();
         if (began != null && asked - began.nanos() >= 0 && since.compareAndSet(began, null)) {
             Duration lasted = began.age();

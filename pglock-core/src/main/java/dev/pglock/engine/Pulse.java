@@ -25,7 +25,8 @@ abstract class Pulse {
     /** The next beat in nanoseconds since {@link #origin}. Written under the guard, read without it. */
     private volatile long nextAt = NEVER;
 
-    private @Nullable Thread thread;
+    private volatile @Nullable Thread thread;
+
     private boolean stopped;
 
     Pulse(String name) {
@@ -43,23 +44,32 @@ abstract class Pulse {
     /** Asks for a beat at that {@link System#nanoTime()} at the latest. Cheap when one will come sooner anyway. */
     final void wakeBy(long at) {
         long moment = at - origin;
-        if (nextAt <= moment) {
+        if (nextAt <= moment && isAlive()) {
             return;
         }
         guard.lock();
         try {
-            if (stopped || nextAt <= moment) {
+            if (stopped) {
                 return;
             }
-            nextAt = moment;
-            if (thread == null) {
-                thread = Threads.daemon(name, this::run);
-                thread.start();
+            if (!isAlive()) {
+                // Remembered when it runs: where the process has no thread left, the next request tries again.
+                Thread started = Threads.daemon(name, this::run);
+                started.start();
+                thread = started;
             }
-            changed.signal();
+            if (moment < nextAt) {
+                nextAt = moment;
+                changed.signal();
+            }
         } finally {
             guard.unlock();
         }
+    }
+
+    private boolean isAlive() {
+        Thread started = thread;
+        return started != null && started.isAlive();
     }
 
     /** Ends the thread and waits for it, but not longer than that. */
@@ -91,9 +101,17 @@ abstract class Pulse {
                     wakeBy(next);
                 }
             } catch (RuntimeException | Error e) {
-                log.error("{} went wrong and goes on", name, e);
                 wakeBy(System.nanoTime() + AFTER_A_FAULT);
+                tell(e);
             }
+        }
+    }
+
+    private void tell(Throwable fault) {
+        try {
+            log.error("{} went wrong and goes on", name, fault);
+        } catch (RuntimeException | Error e) {
+            // What the fault says of itself may be as faulty. That nobody hears of it must not end the beats.
         }
     }
 

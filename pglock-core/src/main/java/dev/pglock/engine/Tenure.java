@@ -70,9 +70,13 @@ record Tenure(
     }
 
     /** The duration granted less a margin for what the two clocks may differ in rate, and for the way of the answer. */
-    private static long trustedUntil(long sentAt, Duration lease) {
+    static Duration trusted(Duration lease) {
         Duration twoPercent = lease.dividedBy(50);
         Duration margin = twoPercent.compareTo(LEAST_MARGIN) > 0 ? twoPercent : LEAST_MARGIN;
-        return sentAt + lease.minus(margin).toNanos();
+        return lease.minus(margin);
+    }
+
+    private static long trustedUntil(long sentAt, Duration lease) {
+        return sentAt + trusted(lease).toNanos();
     }
 }

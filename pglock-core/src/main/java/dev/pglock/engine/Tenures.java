@@ -20,7 +20,6 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -39,10 +38,10 @@ final class Tenures {
     private final LockObserver observer;
     private final AtomicLong lost = new AtomicLong();
     private final Executor callbacks;
-    private final Consumer<Duration> tidyUpIn;
     private final Set<HeldLock> held = ConcurrentHashMap.newKeySet();
     private final Heartbeat heartbeat;
     private final Watchdog watchdog;
+    private final Housekeeping housekeeping;
     private volatile boolean closed;
 
     Tenures(
@@ -51,18 +50,22 @@ final class Tenures {
             @Nullable Duration heartbeatInterval,
             Listeners listeners,
             LockObserver observer,
-            Executor callbacks,
-            Consumer<Duration> tidyUpIn) {
+            Executor callbacks) {
         this.store = store;
-        this.tidyUpIn = tidyUpIn;
         this.label = label;
         this.listeners = listeners;
         this.late = new LateRenewals(listeners);
         this.observer = observer;
         this.callbacks = callbacks;
-        this.outage = new Outage(store.strategy(), listeners);
+        this.outage = new Outage(store.strategy(), listeners, () -> probeSoon());
         this.heartbeat = new Heartbeat("pglock-heartbeat", store, outage, held, heartbeatInterval, late, listeners);
         this.watchdog = new Watchdog("pglock-watchdog", held);
+        this.housekeeping = new Housekeeping("pglock-tidy-up", store, outage);
+        housekeeping.start();
+    }
+
+    private void probeSoon() {
+        housekeeping.probeSoon();
     }
 
     LockStore store() {
@@ -84,7 +87,13 @@ final class Tenures {
         held.add(lock);
         heartbeat.wakeBy(System.nanoTime() + heartbeat.interval(lock.lease()));
         watchdog.wakeBy(lock.deadline());
-        listeners.tell(l -> l.acquired(lock));
+    }
+
+    /**
+     * Whether this has ended for good. What is added is seen by its end, or the one who adds it sees that it has ended.
+     */
+    boolean isClosed() {
+        return closed;
     }
 
     /** No heartbeat and no watchdog for it any more. */
@@ -96,7 +105,7 @@ final class Tenures {
     void abandon(HeldLock lock) {
         store.abandon(new Tenancy(lock.name(), lock.key(), lock.fence()));
         if (!closed) {
-            planTidyUp();
+            housekeeping.plan();
         }
     }
 
@@ -114,14 +123,7 @@ final class Tenures {
             return outage.observe(
                     new Outage.Question(lock.name(), "released"), () -> store.release(release), released -> released);
         } finally {
-            planTidyUp();
-        }
-    }
-
-    void planTidyUp() {
-        Duration until = store.untilTidyUp();
-        if (until != null) {
-            tidyUpIn.accept(until);
+            housekeeping.plan();
         }
     }
 
@@ -130,7 +132,7 @@ final class Tenures {
         long pause = 100;
         for (int attempt = 1; ; attempt++) {
             long sentAt = System.nanoTime();
-            Duration budget = Duration.ofNanos(heartbeat.interval(lock.lease()));
+            Duration budget = Heartbeat.budget(heartbeat.interval(lock.lease()));
             RenewalAnswer answer = outage.observe(
                             new Outage.Question(lock.name(), "changed"),
                             () -> store.renew(List.of(renewal), budget, LockStore.Caller.HOLDER),
@@ -247,6 +249,10 @@ final class Tenures {
     /** Heartbeats are the last thing to stop, then the connections. */
     void close() {
         closed = true;
+        // What was granted since the registry looked at what is held: nobody would renew it any more, or tell of its
+        // end.
+        held().forEach(lock -> lock.lose(LossReason.CLOSED));
+        housekeeping.stop(500);
         heartbeat.stop(TimeUnit.SECONDS.toMillis(2));
         watchdog.stop(TimeUnit.SECONDS.toMillis(1));
         store.close();

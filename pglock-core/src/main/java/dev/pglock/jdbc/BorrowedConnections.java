@@ -1,5 +1,6 @@
 package dev.pglock.jdbc;
 
+import dev.pglock.LockException;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -37,16 +38,26 @@ public final class BorrowedConnections extends RecoveringSource {
         this.transaction = new LocalTransaction(timeouts);
     }
 
+    private Connection borrowed() throws SQLException {
+        try {
+            return lender.getConnection();
+        } catch (LockException e) {
+            throw e;
+        } catch (RuntimeException e) {
+            throw SessionFactory.unreachable(e);
+        }
+    }
+
     @Override
     Loan lend(Lane lane, boolean fresh, Budget budget) throws SQLException {
-        Connection connection = lender.getConnection();
+        Connection connection = borrowed();
         BorrowedLoan loan = new BorrowedLoan(connection);
         boolean lent = false;
         boolean unusable = false;
         try {
             SupportedDatabase.check(connection);
             refuseOpenTransaction(connection);
-            loan.begin(budget);
+            loan.begin(ofAttempt(fresh, budget));
             lent = true;
             return loan;
         } catch (SQLException e) {
@@ -78,7 +89,7 @@ public final class BorrowedConnections extends RecoveringSource {
     /** As it is lent: its settings are the application's own, as for all its work. It goes back in the mode it came in. */
     @Override
     public Connection open(Duration budget) throws SQLException {
-        Connection connection = lender.getConnection();
+        Connection connection = borrowed();
         boolean lent = false;
         try {
             SupportedDatabase.check(connection);

@@ -83,10 +83,11 @@ public final class OwnConnections extends RecoveringSource {
                 // What broke one of them has most likely broken all.
                 pool.getHikariPoolMXBean().softEvictConnections();
             }
-            OwnLoan loan = new OwnLoan(connect(fresh, budget), permits);
+            Budget mine = ofAttempt(fresh, budget);
+            OwnLoan loan = new OwnLoan(connect(fresh, mine), permits);
             // From here on, the loan gives the permit back.
             lent = true;
-            return loan.begun(budget);
+            return loan.begun(mine);
         } finally {
             if (!lent) {
                 permits.release();

@@ -28,9 +28,18 @@ abstract class RecoveringSource implements ConnectionSource {
      * Lends a connection.
      *
      * @param fresh not one that was opened before
-     * @param budget when to give up, and the limit of whatever is read from the server until the way back
+     * @param budget of the whole piece of work. All of it may be spent on waiting for a connection that others use; for what
+     *     comes then, see {@link #ofAttempt}
      */
     abstract Loan lend(Lane lane, boolean fresh, Budget budget) throws SQLException;
+
+    /**
+     * The limit of whatever is read from the server until the way back. The first attempt leaves time for another: it may
+     * be sent into a connection that is dead.
+     */
+    static Budget ofAttempt(boolean fresh, Budget whole) {
+        return fresh ? whole : whole.half();
+    }
 
     /** Whether a failure to lend says nothing about the next try: what is lent was opened by somebody else, long ago. */
     abstract boolean lendsWhatMayBeBroken();
@@ -51,10 +60,9 @@ abstract class RecoveringSource implements ConnectionSource {
         Conflicts conflicts = new Conflicts();
         while (true) {
             boolean ignored = interrupt.take();
-            // The first attempt leaves time for another: it may have been sent into a connection that is dead.
             Attempt<T> attempt = new Attempt<>(work, unanswered);
             try {
-                return attempt.on(lend(lane, fresh, fresh ? budget : budget.half()));
+                return attempt.on(lend(lane, fresh, budget));
             } catch (SQLException e) {
                 if (!attempt.begun && DeferredInterrupt.ended(e) && !budget.isUsedUp()) {
                     // A pool was asked, nothing else: once more, without the interrupt.

@@ -1,5 +1,6 @@
 package dev.pglock.jdbc;
 
+import dev.pglock.LockException;
 import java.sql.Array;
 import java.sql.Connection;
 import java.sql.DriverManager;
@@ -108,8 +109,7 @@ public final class SessionFactory {
     }
 
     private Connection opened(Budget budget) throws SQLException {
-        ConnectionSpec spec = specs.get();
-        Connection session = connect(spec, budget);
+        Connection session = connect(spec(), budget);
         boolean ready = false;
         try {
             SupportedDatabase.check(session);
@@ -127,6 +127,24 @@ public final class SessionFactory {
                 session.abort(DIRECT);
             }
         }
+    }
+
+    private ConnectionSpec spec() throws SQLException {
+        try {
+            return specs.get();
+        } catch (LockException e) {
+            throw e;
+        } catch (RuntimeException e) {
+            throw unreachable(e);
+        }
+    }
+
+    /**
+     * Whoever fetches a password or a token, from a vault say, may declare no checked exception. That he could not is a
+     * failure to reach the database like any other, and ends as one does.
+     */
+    static SQLException unreachable(RuntimeException e) {
+        return new SQLException("No connection could be asked for: " + e, "08001", e);
     }
 
     /** The driver gives up connecting when its thread is interrupted, with an exception that says nothing of that. */

@@ -33,7 +33,7 @@ final class LeaseSql {
               SET holder = ask.holder, holder_label = ask.holder_label,
                   fence = greatest(l.fence + 1, pg_current_xact_id()::text::bigint),
                   acquired_at = clock_timestamp(), expires_at = clock_timestamp() + ask.lease,
-                  released_at = NULL, hold_until = NULL, data = ask.data
+                  released_at = NULL, hold_until = NULL, resign_at = NULL, resign_reason = NULL, data = ask.data
                   /*tick , ticks = CASE WHEN ask.trigger IS NULL THEN l.ticks ELSE (
                     SELECT coalesce(jsonb_object_agg(others.key, others.value), '{}')
                     FROM (SELECT t.key, t.value FROM jsonb_each_text(l.ticks) AS t WHERE t.key <> ask.trigger

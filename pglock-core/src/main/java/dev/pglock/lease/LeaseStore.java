@@ -26,6 +26,7 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.SQLTransientConnectionException;
 import java.sql.Types;
 import java.time.Duration;
 import java.time.Instant;
@@ -35,6 +36,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -52,6 +54,13 @@ public final class LeaseStore implements LockStore {
     private static final int RELEASES_AT_MOST = 3;
     private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
     private static final int SWEPT_AT_ONCE = 1000;
+
+    /** Between two sweeps, while there is more to sweep: so that nobody else's work notices. */
+    private static final Duration NEXT_SWEEP = Duration.ofSeconds(1);
+
+    /** For a lock that nobody holds. */
+    private static final Renewal OF_NOTHING = new Renewal("", 0, Duration.ofSeconds(1), null);
+
     private static final String UNDEFINED_TABLE = "42P01";
 
     private final ConnectionSource connections;
@@ -62,6 +71,11 @@ public final class LeaseStore implements LockStore {
 
     private final LeaseClaims claims;
     private final Telling telling = new Telling();
+
+    /** The last sweep removed as much as one may. */
+    private volatile boolean moreToSweep;
+
+    private final AtomicBoolean sweepIsSlow = new AtomicBoolean();
 
     private volatile @Nullable LeaseSql resolved;
     private volatile @Nullable FencedCommit fence;
@@ -175,12 +189,13 @@ public final class LeaseStore implements LockStore {
     public boolean release(Release release) {
         // Whoever has the row locked, an operator or a backup say, is waited for without keeping the connection from
         // others. A statement that was cancelled, or took too long, has released nothing either.
-        long enough = System.nanoTime() + timeouts.work().toNanos();
+        long began = System.nanoTime();
         for (int attempt = 1; ; attempt++) {
             try {
                 return releaseOnce(release);
             } catch (LockStorageException e) {
-                if (attempt == RELEASES_AT_MOST || System.nanoTime() - enough >= 0 || !isBusy(e)) {
+                if (attempt == RELEASES_AT_MOST
+                        || System.nanoTime() - began >= patienceAfter(e).toNanos()) {
                     throw e;
                 }
                 LockSupport.parkNanos(PAUSE_NANOS << attempt);
@@ -188,9 +203,15 @@ public final class LeaseStore implements LockStore {
         }
     }
 
-    private static boolean isBusy(LockStorageException e) {
-        return e instanceof LockRefusedException
+    /** How long after its beginning a release that failed so is tried once more. */
+    private Duration patienceAfter(LockStorageException e) {
+        if (e.getCause() instanceof SQLTransientConnectionException cause && cause.getSQLState() == null) {
+            // No connection became free in all that time: nothing has been asked yet, and what was done not remembered.
+            return timeouts.work().multipliedBy(2);
+        }
+        boolean isBusy = e instanceof LockRefusedException
                 || (e.getCause() instanceof SQLException cause && SqlStates.kindOf(cause) == SqlStates.Kind.BUSY);
+        return isBusy ? timeouts.work() : Duration.ZERO;
     }
 
     private boolean releaseOnce(Release release) {
@@ -299,7 +320,7 @@ public final class LeaseStore implements LockStore {
     @Override
     public <T extends @Nullable Object> T onConnection(Tenancy held, ConnectionWork<T> work) throws SQLException {
         FencedCommit commits = fence();
-        try (Connection connection = connections.open(timeouts.work())) {
+        try (Connection connection = openForWork()) {
             boolean committed = false;
             try {
                 T result = work.on(FencedConnection.around(connection, commits, held));
@@ -312,6 +333,14 @@ public final class LeaseStore implements LockStore {
                     rollBack(connection);
                 }
             }
+        }
+    }
+
+    private Connection openForWork() {
+        try {
+            return connections.open(timeouts.work());
+        } catch (SQLException e) {
+            throw failure("No connection could be opened for work under a lock", e);
         }
     }
 
@@ -405,20 +434,46 @@ public final class LeaseStore implements LockStore {
                 (connection, unanswered) -> Waiters.of(connection, identity.namespace()));
     }
 
+    /** A renewal of nothing meets whatever a claim or a renewal would meet, and changes no row. */
+    @Override
+    public boolean probe() {
+        return !renew(List.of(OF_NOTHING), timeouts.work(), Caller.HOLDER).isEmpty();
+    }
+
     @Override
     public void tidyUp() {
         if (retention.isZero()) {
             return;
         }
-        int ignored =
-                run("The lease table could not be swept", Lane.WORK, timeouts.work(), (connection, unanswered) -> {
-                    try (PreparedStatement statement = connection.prepareStatement(sql(connection).sweep)) {
-                        statement.setString(1, identity.namespace());
-                        statement.setDouble(2, seconds(retention));
-                        statement.setInt(3, SWEPT_AT_ONCE);
-                        return statement.executeUpdate();
-                    }
-                });
+        moreToSweep = false;
+        try {
+            moreToSweep = connections.run(Lane.WORK, timeouts.work(), (connection, unanswered) -> sweep(connection))
+                    == SWEPT_AT_ONCE;
+            sweepIsSlow.set(false);
+        } catch (SQLException e) {
+            if (SqlStates.kindOf(e) == SqlStates.Kind.BUSY && sweepIsSlow.compareAndSet(false, true)) {
+                log.warn(
+                        "The table {} could not be swept within {} ms, and grows until that succeeds: {}",
+                        table,
+                        timeouts.statement().toMillis(),
+                        e.getMessage());
+            }
+            throw failure("The lease table could not be swept", e);
+        }
+    }
+
+    private int sweep(Connection connection) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(sql(connection).sweep)) {
+            statement.setString(1, identity.namespace());
+            statement.setDouble(2, seconds(retention));
+            statement.setInt(3, SWEPT_AT_ONCE);
+            return statement.executeUpdate();
+        }
+    }
+
+    @Override
+    public @Nullable Duration untilTidyUp() {
+        return moreToSweep ? NEXT_SWEEP : null;
     }
 
     @Override

@@ -219,6 +219,16 @@ public interface LockStore extends AutoCloseable {
     record Tenancy(String name, long key, long fence) {}
 
     /**
+     * Asks the database whether locks could be claimed and renewed at this moment, and writes nothing. It is for the end of
+     * an outage that nobody else would notice; never on the heartbeat's thread.
+     *
+     * @return false where that cannot be asked: then the next claim tells
+     */
+    default boolean probe() {
+        return false;
+    }
+
+    /**
      * Does what is due by time: removes what nobody needs any more, gives back what was kept for its minimum hold, closes
      * what has been idle for long. Called at the moments that it asked for, and now and then; never on the heartbeat's
      * thread.

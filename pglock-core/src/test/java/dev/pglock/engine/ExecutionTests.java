@@ -2,6 +2,7 @@ package dev.pglock.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -15,10 +16,14 @@ class ExecutionTests {
         boolean ignored = Thread.interrupted();
     }
 
+    private void begin() {
+        assertThat(execution.begin()).isEqualTo(Execution.State.NOT_BEGUN);
+    }
+
     @Test
     void anInterruptOfOursThatTheBodyDidNotConsumeIsTakenBack() {
-        assertThat(execution.begin()).isTrue();
-        assertThat(execution.interrupt()).isTrue();
+        begin();
+        assertThat(execution.lose()).isTrue();
         execution.end(null);
 
         assertThat(Thread.interrupted()).isFalse();
@@ -26,8 +31,8 @@ class ExecutionTests {
 
     @Test
     void whoEndsByOurInterruptIsLeftTheOneThatSomebodyElseSentMeanwhile() {
-        assertThat(execution.begin()).isTrue();
-        assertThat(execution.interrupt()).isTrue();
+        begin();
+        assertThat(execution.lose()).isTrue();
         assertThat(Thread.interrupted()).as("consumed by the body").isTrue();
         Thread.currentThread().interrupt();
         execution.end(new InterruptedException());
@@ -37,21 +42,69 @@ class ExecutionTests {
 
     @Test
     void aBodyIsInterruptedOnceHoweverOftenThatIsAskedFor() {
-        assertThat(execution.interrupt()).as("before it has begun").isFalse();
-        assertThat(execution.begin()).isTrue();
-        assertThat(execution.interrupt()).isTrue();
+        assertThat(execution.lose()).as("before it has begun").isFalse();
+        begin();
+        assertThat(execution.lose()).isTrue();
         assertThat(Thread.interrupted()).as("consumed by the body").isTrue();
-        assertThat(execution.interrupt()).isFalse();
+        assertThat(execution.lose()).isFalse();
         assertThat(Thread.interrupted()).isFalse();
         execution.end(null);
 
-        assertThat(execution.interrupt()).as("after its end").isFalse();
+        assertThat(execution.lose()).as("after its end").isFalse();
         assertThat(Thread.interrupted()).isFalse();
     }
 
     @Test
+    void whoWasAskedToEndAndWentOnIsInterruptedAgainAtTheLoss() {
+        begin();
+        assertThat(execution.askToEnd()).isTrue();
+        assertThat(Thread.interrupted()).as("swallowed by the body").isTrue();
+        assertThat(execution.askToEnd()).as("asked once").isFalse();
+        assertThat(Thread.interrupted()).isFalse();
+
+        assertThat(execution.lose()).isTrue();
+        assertThat(Thread.interrupted()).isTrue();
+        assertThat(execution.askToEnd())
+                .as("there is nothing left to give back")
+                .isFalse();
+        assertThat(Thread.interrupted()).isFalse();
+        execution.end(null);
+    }
+
+    @Test
+    void workThatWentOnElsewhereIsCancelledForEachOfTheTwo() {
+        AtomicInteger cancelled = new AtomicInteger();
+        begin();
+        execution.leaveThread(cancelled::incrementAndGet);
+        assertThat(execution.askToEnd()).isTrue();
+        assertThat(execution.lose()).isTrue();
+        assertThat(execution.lose()).isFalse();
+
+        assertThat(cancelled.get()).isEqualTo(2);
+        assertThat(Thread.interrupted()).isFalse();
+    }
+
+    @Test
+    void whoEndsItBeforeItHasBegunKeepsItFromBeginningAndNobodyEndsItTwice() {
+        assertThat(execution.endUnbegun()).isEqualTo(Execution.State.NOT_BEGUN);
+
+        assertThat(execution.begin()).isEqualTo(Execution.State.ENDED);
+        assertThat(execution.endUnbegun()).isEqualTo(Execution.State.ENDED);
+    }
+
+    @Test
+    void aBodyThatRunsIsEndedByNobodyElse() {
+        begin();
+        assertThat(execution.begin()).isEqualTo(Execution.State.RUNNING);
+        assertThat(execution.endUnbegun()).isEqualTo(Execution.State.RUNNING);
+        execution.end(null);
+
+        assertThat(execution.endUnbegun()).isEqualTo(Execution.State.ENDED);
+    }
+
+    @Test
     void withoutOneOfOursNoneIsTouched() {
-        assertThat(execution.begin()).isTrue();
+        begin();
         Thread.currentThread().interrupt();
         execution.end(null);
 

@@ -30,6 +30,8 @@ final class FaultyStore implements LockStore {
     volatile boolean failRenewals;
     volatile boolean failReleases;
     volatile @Nullable CountDownLatch renewalsHang;
+    volatile @Nullable CountDownLatch grantsHang;
+    final AtomicInteger probes = new AtomicInteger();
 
     FaultyStore(LockStore delegate) {
         this.delegate = delegate;
@@ -38,6 +40,16 @@ final class FaultyStore implements LockStore {
     private static void failIf(boolean failing) {
         if (failing) {
             throw new LockStorageException("The database is away", null);
+        }
+    }
+
+    private static void await(@Nullable CountDownLatch hang) {
+        if (hang != null) {
+            try {
+                hang.await();
+            } catch (InterruptedException e) {
+                throw new LockStorageException("interrupted", e);
+            }
         }
     }
 
@@ -53,6 +65,8 @@ final class FaultyStore implements LockStore {
         ClaimAnswer answer = delegate.claim(claim);
         if (answer instanceof ClaimAnswer.Denied) {
             afterDenial.run();
+        } else {
+            await(grantsHang);
         }
         return answer;
     }
@@ -60,14 +74,7 @@ final class FaultyStore implements LockStore {
     @Override
     public List<RenewalAnswer> renew(List<Renewal> renewals, Duration budget, Caller caller) {
         renewStatements.incrementAndGet();
-        CountDownLatch hang = renewalsHang;
-        if (hang != null) {
-            try {
-                hang.await();
-            } catch (InterruptedException e) {
-                throw new LockStorageException("interrupted", e);
-            }
-        }
+        await(renewalsHang);
         failIf(failRenewals);
         return delegate.renew(renewals, budget, caller);
     }
@@ -112,6 +119,13 @@ final class FaultyStore implements LockStore {
     @Override
     public void abandon(Tenancy held) {
         delegate.abandon(held);
+    }
+
+    @Override
+    public boolean probe() {
+        probes.incrementAndGet();
+        failIf(failClaims);
+        return true;
     }
 
     @Override

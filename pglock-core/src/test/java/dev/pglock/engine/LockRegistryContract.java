@@ -333,7 +333,7 @@ abstract class LockRegistryContract {
     void aBodyThatOutlivesItsLockKeepsNobodyOutWhateverElseItsReplicaHolds() throws Exception {
         LockHandle other = granted(a, "other");
         LockHandle lock =
-                granted(a, LockRequest.of("n").maxHold(Duration.ofMillis(300)).onLost(OnLost.CONTINUE));
+                granted(a, LockRequest.of("n").maxHold(Duration.ofMillis(700)).onLost(OnLost.CONTINUE));
         CountDownLatch body = new CountDownLatch(1);
         Future<?> hangs = threads.submit(() -> lock.execute(() -> body.await(30, TimeUnit.SECONDS)));
 
@@ -1001,6 +1001,34 @@ abstract class LockRegistryContract {
                 assertThat(calls).filteredOn("B heartbeat"::equals).hasSizeGreaterThan(1));
         assertThat(calls).as("the next holder was not asked").noneMatch(event -> event.startsWith("B resigning"));
         next.close();
+    }
+
+    @Test
+    void whoGoesOnAfterAResignationIsInterruptedAgainWhenTheLockIsLost() throws Exception {
+        LockHandle lock = granted(a, "n");
+        CountDownLatch running = new CountDownLatch(1);
+        CountDownLatch asked = new CountDownLatch(1);
+        Future<Boolean> body = threads.submit(() -> lock.<Boolean, InterruptedException>execute(() -> {
+            running.countDown();
+            try {
+                Thread.sleep(30_000);
+            } catch (InterruptedException e) {
+                asked.countDown();
+            }
+            try {
+                Thread.sleep(30_000);
+                return false;
+            } catch (InterruptedException e) {
+                return !lock.isHeld();
+            }
+        }));
+        assertThat(running.await(2, TimeUnit.SECONDS)).isTrue();
+        assertThat(b.resign("n", "it shall run elsewhere")).isTrue();
+        assertThat(asked.await(3, TimeUnit.SECONDS)).isTrue();
+
+        storeA.failRenewals = true;
+
+        assertThat(body.get(10, TimeUnit.SECONDS)).isTrue();
     }
 
     @Test

@@ -9,17 +9,23 @@ import dev.pglock.LockListener;
 import dev.pglock.LockRequest;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
+import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.CapturedLog;
 import dev.pglock.testing.PostgresServer;
 import dev.pglock.testing.ReplicaStores;
+import dev.pglock.testing.TcpProxy;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** When an outage is told to begin and to end: once each. */
@@ -40,7 +46,7 @@ class OutageToldOnceTests {
     };
 
     private final Listeners listeners = new Listeners(List.of(listener));
-    private final Outage outage = new Outage(LockStrategy.LEASE, listeners);
+    private final Outage outage = new Outage(LockStrategy.LEASE, listeners, () -> {});
 
     private void fail() {
         assertThatExceptionOfType(LockStorageException.class)
@@ -91,6 +97,33 @@ class OutageToldOnceTests {
                 }));
         assertThat(outage.lasting()).isNull();
         assertTold("began", "ended");
+    }
+
+    @Test
+    void anAnswerThatWasSlowDoesNotHideTheOneToAYoungerQuestion() throws Exception {
+        CountDownLatch slow = new CountDownLatch(1);
+        CountDownLatch asked = new CountDownLatch(1);
+        CompletableFuture<String> older = CompletableFuture.supplyAsync(
+                () -> outage.observe(() -> {
+                    asked.countDown();
+                    try {
+                        return slow.await(10, TimeUnit.SECONDS) ? "slow" : "never";
+                    } catch (InterruptedException e) {
+                        throw new AssertionError(e);
+                    }
+                }),
+                task -> new Thread(task).start());
+        assertThat(asked.await(10, TimeUnit.SECONDS)).isTrue();
+        assertThatExceptionOfType(LockStorageException.class)
+                .isThrownBy(() -> outage.observe(() -> {
+                    answer();
+                    slow.countDown();
+                    assertThat(older.join()).isEqualTo("slow");
+                    throw new LockStorageException("timed out on a connection that was cut off", null);
+                }));
+
+        assertThat(outage.lasting()).isNull();
+        assertTold();
     }
 
     @Test
@@ -224,6 +257,38 @@ class OutageToldOnceTests {
             tick(replica, "poison");
             assertThat(log.messages()).hasSize(2).last().isEqualTo("INFO Lock 'poison' can be " + done + " again");
         }
+    }
+
+    /** A job of the night meets a restart, and nothing needs a lock until the next night. */
+    @ParameterizedTest
+    @EnumSource(names = {"LEASE", "ADVISORY"})
+    void anOutageThatNobodyAsksAboutEndsSoonAfterTheDatabaseIsBack(LockStrategy strategy) throws Exception {
+        try (ReplicaStores stores = ReplicaStores.withTable();
+                TcpProxy proxy = TcpProxy.to(stores.database().server());
+                LockEngine replica = LockEngine.builder(
+                                EngineSettings.defaults("outage", "A", strategy).withLease(ReplicaStores.LEASE, null))
+                        .store(store(strategy, stores, proxy))
+                        .listener(listener)
+                        .build()) {
+            proxy.refuse();
+            assertThatExceptionOfType(LockStorageException.class)
+                    .isThrownBy(() -> replica.tryAcquire(LockRequest.of("nightly")));
+            assertThat(replica.status().get(0).outage()).isNotNull();
+            proxy.resume();
+
+            await().atMost(Duration.ofSeconds(25))
+                    .untilAsserted(() -> assertThat(told).containsExactly("began", "ended"));
+            assertThat(replica.status().get(0).outage()).isNull();
+            assertThat(stores.database().number("SELECT count(*) FROM pglock_lease"))
+                    .isZero();
+        }
+    }
+
+    private static LockStore store(LockStrategy strategy, ReplicaStores stores, TcpProxy proxy) {
+        StoreIdentity identity = StoreIdentity.random("outage", "A");
+        return strategy == LockStrategy.ADVISORY
+                ? stores.store(identity, proxy)
+                : stores.lease(identity, stores.database().url(proxy), ReplicaStores.LEASE, 2);
     }
 
     /** Waits for a lease of before to end. */

@@ -127,6 +127,35 @@ class OwnConnectionsTests {
         });
     }
 
+    /** Queueing is no failure of the connection that is queued for: nothing has been sent into it. */
+    @Test
+    void mostOfTheTimeMayBeSpentOnWaitingForAConnection() throws Exception {
+        Duration budget = Duration.ofSeconds(4);
+        ask(connections, Lane.WORK, "SELECT 1");
+        CountDownLatch taken = new CountDownLatch(1);
+        CompletableFuture<String> first = CompletableFuture.supplyAsync(
+                () -> {
+                    try {
+                        return connections.run(Lane.WORK, budget, (connection, unanswered) -> {
+                            taken.countDown();
+                            awaitUninterruptibly(budget.multipliedBy(7).dividedBy(10));
+                            return "first";
+                        });
+                    } catch (SQLException e) {
+                        throw new AssertionError(e);
+                    }
+                },
+                OwnConnectionsTests::onNewThread);
+        awaitUninterruptibly(taken);
+
+        String second = connections.run(
+                Lane.WORK, budget, (connection, unanswered) -> TestDatabase.text(connection, "SELECT 2"));
+
+        assertThat(second).isEqualTo("2");
+
+        assertThat(first.join()).isEqualTo("first");
+    }
+
     @Test
     void thereAreNeverMoreThanTheSize() throws Exception {
         AtomicInteger most = new AtomicInteger();
@@ -402,6 +431,15 @@ class OwnConnectionsTests {
     private static void awaitUninterruptibly(CountDownLatch latch) {
         try {
             latch.await();
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    /** Work that takes its time. */
+    private static void awaitUninterruptibly(Duration time) {
+        try {
+            Thread.sleep(time.toMillis());
         } catch (InterruptedException e) {
             throw new AssertionError(e);
         }

@@ -7,6 +7,7 @@ import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.pglock.LockLostException;
 import dev.pglock.LockRequest;
+import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
 import dev.pglock.engine.EngineSettings;
 import dev.pglock.engine.LockEngine;
@@ -21,6 +22,7 @@ import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -115,6 +117,38 @@ class BorrowedWorkTests {
 
         assertThat(business()).isZero();
         assertThat(pool.getHikariPoolMXBean().getActiveConnections()).isZero();
+    }
+
+    @Test
+    void whereNoConnectionCanBeHadForTheWorkItIsNotDoneAndThatIsAFailureOfTheDatabase() throws Exception {
+        HikariDataSource pool = pool(2);
+        AtomicInteger left = new AtomicInteger(Integer.MAX_VALUE);
+        LockEngine a = engine(failingAfter(left, pool));
+        open.add(pool);
+        a.onConnection(LockRequest.of("name"), connection -> null);
+
+        left.set(1);
+        assertThatExceptionOfType(LockStorageException.class)
+                .isThrownBy(() -> a.onConnection(LockRequest.of("name"), connection -> {
+                    insert(connection);
+                    return null;
+                }))
+                .withMessageContaining("no place left");
+
+        assertThat(business()).isZero();
+    }
+
+    /** One for the claim, say, and none for the work. */
+    private static DataSource failingAfter(AtomicInteger left, DataSource pool) {
+        return (DataSource) Proxy.newProxyInstance(
+                BorrowedWorkTests.class.getClassLoader(),
+                new Class<?>[] {DataSource.class},
+                (proxy, method, arguments) -> {
+                    if (method.getName().equals("getConnection") && left.getAndDecrement() <= 0) {
+                        throw new SQLException("no place left");
+                    }
+                    return method.invoke(pool, arguments);
+                });
     }
 
     /** Not every pool puts back what a borrower has changed. */

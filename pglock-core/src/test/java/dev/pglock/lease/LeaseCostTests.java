@@ -101,7 +101,7 @@ class LeaseCostTests {
     @Test
     void aDenialReadsOnly() throws Exception {
         LeaseStore b = stores.store("B");
-        granted(b, "known");
+        granted(b.claim(LeaseStores.claim("known", Duration.ofMinutes(5))));
         for (int i = 0; i < 10; i++) {
             assertRoundTrips(1, () -> LeaseStores.denied(a, "known"));
         }

@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * @param verification what happens when a method that should be locked cannot be
  * @param strategy the registry's strategy
  * @param leaseDuration the registry's lease duration
- * @param heartbeatInterval how often the registry renews; null: a third of the shortest lease
+ * @param heartbeatInterval how often the registry renews; null: a third of the trust in the shortest lease
  * @param order of the advisor; null: just outside the transaction advisor
  */
 public record LockedMethodSettings(

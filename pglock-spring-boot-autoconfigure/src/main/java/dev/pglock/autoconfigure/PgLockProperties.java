@@ -28,7 +28,7 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * @param leaseDuration How long a grant or a renewal is good for: the bound on the time until another replica takes over
  *     when the holder vanishes.
  * @param heartbeatInterval How often held locks are renewed, at most a third of the lease duration. By default a third
- *     of the shortest lease held.
+ *     of the time for which the shortest lease held is trusted.
  * @param waitTimeout How long a caller waits for a lock at most, everything included.
  * @param maxHold How long a body may run at most: after that its heartbeats stop and the lock is lost to it. By default
  *     there is no limit.
