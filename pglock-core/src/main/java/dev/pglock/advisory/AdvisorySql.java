@@ -76,16 +76,16 @@ final class AdvisorySql {
 
     /**
      * Follows a claim in the same message, and remembers the tick in the row if it was granted: never held by anybody, with
-     * its fence.
+     * its fence. Where the label of a holder would be it says which claim that was, in case its answer gets lost.
      */
     private static final String REMEMBER_TICK = """
             ;
             WITH ask AS (
-              SELECT ?::text AS namespace, ?::text AS name, ?::text AS trigger, ?::text::timestamptz AS tick,
-                     make_interval(secs => ?::float8) AS period
+              SELECT ?::text AS namespace, ?::text AS name, ?::text AS claim, ?::text AS trigger,
+                     ?::text::timestamptz AS tick, make_interval(secs => ?::float8) AS period
             ), known AS (
               UPDATE pglock_lease l
-              SET fence = greatest(l.fence + 1, pg_current_xact_id()::text::bigint), holder = NULL, holder_label = NULL,
+              SET fence = greatest(l.fence + 1, pg_current_xact_id()::text::bigint), holder = NULL, holder_label = ask.claim,
                   acquired_at = clock_timestamp(), expires_at = clock_timestamp() + interval '1 microsecond',
                   released_at = clock_timestamp(), hold_until = NULL, data = NULL,
                   ticks = (SELECT coalesce(jsonb_object_agg(others.key, others.value), '{}')
@@ -101,12 +101,18 @@ final class AdvisorySql {
               WHERE current_setting('pglock.granted') = 'true' AND l.namespace = ask.namespace AND l.name = ask.name
               RETURNING l.name
             )
-            INSERT INTO pglock_lease (namespace, name, fence, acquired_at, expires_at, released_at, ticks)
-            SELECT ask.namespace, ask.name, pg_current_xact_id()::text::bigint, clock_timestamp(),
+            INSERT INTO pglock_lease (namespace, name, holder_label, fence, acquired_at, expires_at, released_at, ticks)
+            SELECT ask.namespace, ask.name, ask.claim, pg_current_xact_id()::text::bigint, clock_timestamp(),
                    clock_timestamp() + interval '1 microsecond', clock_timestamp(),
                    jsonb_build_object(ask.trigger, coalesce(ask.tick, clock_timestamp()))
             FROM ask
             WHERE current_setting('pglock.granted') = 'true' AND NOT EXISTS (SELECT FROM known)
+            """;
+
+    /** After a claim without an answer: whether it has remembered its tick. One row if so, else none. */
+    private static final String HAS_REMEMBERED_TICK = """
+            SELECT 1 FROM pglock_lease
+            WHERE namespace = ?::text AND name = ?::text AND holder IS NULL AND holder_label = ?::text
             """;
 
     /**
@@ -167,6 +173,13 @@ final class AdvisorySql {
                            AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) AS keys,
                    ARRAY(SELECT asked.name FROM asked ORDER BY asked.name) AS asked,
                    ARRAY(SELECT asked.reason FROM asked ORDER BY asked.name) AS reasons
+            """;
+
+    /** Which of these tenures operators have asked for since their grant. */
+    private static final String ASKED_FOR = """
+            SELECT l.name, coalesce(l.resign_reason, '') AS reason
+            FROM unnest(?::text[], ?::timestamptz[]) AS m (name, acquired_at)
+                 JOIN pglock_lease l ON l.namespace = ?::text AND l.name = m.name AND l.resign_at > m.acquired_at
             """;
 
     /** Asks whoever holds the key for it. A row that does not exist is made, with a fence that nobody is granted. */
@@ -285,6 +298,8 @@ final class AdvisorySql {
     final String remember;
     final String rememberEnd;
     final String stillHeldAndAskedFor;
+    final String askedFor;
+    final String hasRememberedTick;
     final String resign;
 
     AdvisorySql(LeaseTable table) {
@@ -293,6 +308,8 @@ final class AdvisorySql {
         remember = table.in(REMEMBER);
         rememberEnd = table.in(REMEMBER_END);
         stillHeldAndAskedFor = table.in(STILL_HELD_AND_ASKED_FOR);
+        askedFor = table.in(ASKED_FOR);
+        hasRememberedTick = table.in(HAS_REMEMBERED_TICK);
         resign = table.in(RESIGN);
     }
 }

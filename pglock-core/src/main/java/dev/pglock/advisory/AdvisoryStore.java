@@ -5,7 +5,6 @@ import dev.pglock.LockInfo;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
 import dev.pglock.jdbc.ConnectionSource;
-import dev.pglock.jdbc.SqlStates;
 import dev.pglock.lease.TransactionLock;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
@@ -23,10 +22,13 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Keeps locks as session advisory locks, all of them on one session outside every pool. Claim, release and heartbeat are
@@ -37,13 +39,15 @@ import org.jspecify.annotations.Nullable;
  */
 public final class AdvisoryStore implements LockStore {
 
+    private static final Logger log = LoggerFactory.getLogger(AdvisoryStore.class);
+
     private final LockSessions sessions;
     private final ConnectionSource reads;
     private final AdvisorySettings settings;
-    private final RowMemory rows;
     private final KeyHolders holders;
     private final Claims claims;
     private final Renewals heartbeats;
+    private final Releases releases;
     private final WorkSessions work;
     private final TransactionLock transactionLock;
     private final ReentrantLock opening = new ReentrantLock();
@@ -73,7 +77,7 @@ public final class AdvisoryStore implements LockStore {
         this.reads = reads;
         this.settings = settings;
         AdvisorySql sql = new AdvisorySql(settings.table());
-        this.rows = new RowMemory(identity, settings.table(), sql);
+        RowMemory rows = new RowMemory(identity, settings.table(), sql);
         this.transactionLock = new TransactionLock(
                 reads,
                 settings.table(),
@@ -82,7 +86,9 @@ public final class AdvisoryStore implements LockStore {
         this.holders = new KeyHolders(reads, identity, keys, settings);
         this.claims = new Claims(identity, keys, settings, sql, rows, holders);
         this.heartbeats = new Renewals(identity, keys, settings, sql, rows);
-        this.work = new WorkSessions(sessions, claims, holders, identity, keys, settings, this::keysOnTheLockSession);
+        this.releases = new Releases(settings, rows);
+        this.work =
+                new WorkSessions(sessions, claims, holders, rows, identity, keys, settings, this::keysOnTheLockSession);
     }
 
     @Override
@@ -97,6 +103,7 @@ public final class AdvisoryStore implements LockStore {
     public ClaimAnswer claim(Claim claim) {
         Duration whole = settings.timeouts().work();
         long until = System.nanoTime() + whole.toNanos();
+        UUID id = UUID.randomUUID();
         for (boolean again = false; ; again = true) {
             LockSession session = null;
             try {
@@ -104,7 +111,9 @@ public final class AdvisoryStore implements LockStore {
                         Duration.ofNanos(until - System.nanoTime()),
                         settings.timeouts().statement());
                 session = session(left);
-                return claims.on(session, claim, again ? left : shorter(whole, silence()), work::size);
+                return again
+                        ? claims.again(session, claim, id, left, work::size)
+                        : claims.on(session, claim, id, shorter(whole, silence()), work::size);
             } catch (SQLException e) {
                 // It may have died while nobody looked. A grant that was under way died with it.
                 if (session == null || !session.hasEnded() || again) {
@@ -162,7 +171,17 @@ public final class AdvisoryStore implements LockStore {
         if (!others.isEmpty()) {
             answers.addAll(renewOnTheLockSession(others, budget));
         }
-        answers.addAll(work.renew(byWork.getOrDefault(true, List.of()), budget));
+        List<Renewal> working = byWork.getOrDefault(true, List.of());
+        try {
+            answers.addAll(work.renew(working, budget, caller));
+        } catch (LockStorageException e) {
+            if (others.isEmpty()) {
+                throw e;
+            }
+            // What was heard of the others is true all the same.
+            log.debug("Work on sessions of its own is asked for again", e);
+            working.forEach(renewal -> answers.add(answer(renewal, RenewalAnswer.Result.SKIPPED)));
+        }
         return answers;
     }
 
@@ -198,7 +217,11 @@ public final class AdvisoryStore implements LockStore {
     }
 
     static RenewalAnswer ended(Renewal renewal) {
-        return new RenewalAnswer(renewal.name(), renewal.fence(), RenewalAnswer.Result.SESSION_ENDED, null);
+        return answer(renewal, RenewalAnswer.Result.SESSION_ENDED);
+    }
+
+    private static RenewalAnswer answer(Renewal renewal, RenewalAnswer.Result result) {
+        return new RenewalAnswer(renewal.name(), renewal.fence(), result, null);
     }
 
     // ---- release
@@ -206,12 +229,19 @@ public final class AdvisoryStore implements LockStore {
     @Override
     public boolean release(Release release) {
         LockSession own = work.remove(release.key());
-        LockSession session = own == null ? current : own;
+        if (own == null) {
+            return releaseOn(current, release);
+        }
+        boolean done = false;
         try {
-            return releaseOn(session, release);
+            boolean ours = releaseOn(own, release);
+            work.close(own);
+            done = true;
+            return ours;
         } finally {
-            if (own != null) {
-                own.close();
+            if (!done) {
+                // Nobody would come back to it for the key that it still has.
+                own.end();
             }
         }
     }
@@ -221,87 +251,12 @@ public final class AdvisoryStore implements LockStore {
             return false;
         }
         try {
-            return session.ask(settings.timeouts().work(), turn -> release(session, release));
+            return releases.on(session, release);
         } catch (SQLException e) {
             if (session.hasEnded()) {
                 return false;
             }
             throw new LockStorageException("Lock '" + release.name() + "' could not be released: " + e.getMessage(), e);
-        }
-    }
-
-    private boolean release(LockSession session, Release release) throws SQLException {
-        session.touch();
-        Held tenure = session.held(release.key());
-        if (tenure == null || tenure.fence() != release.fence()) {
-            return false;
-        }
-        // From now on the keys are only waiting to be given back, whatever goes wrong here.
-        session.put(release.key(), tenure.over());
-        session.endTick(tenure);
-        if (tenure.isKept()) {
-            // Lost before, and its body has ended only now: nobody needs to wait any longer.
-            boolean ignored = session.unlock(release.key());
-            return false;
-        }
-        return session.persist(connection -> endPatiently(connection, session, tenure, release));
-    }
-
-    /** Whoever has the row locked, or a statement that was cancelled, does not make it forget what it is to remember. */
-    private boolean endPatiently(Connection connection, LockSession session, Held tenure, Release release)
-            throws SQLException {
-        try {
-            return end(connection, session, tenure, release);
-        } catch (SQLException e) {
-            if (SqlStates.kindOf(e) != SqlStates.Kind.BUSY || session.held(release.key()) == null) {
-                throw e;
-            }
-            return end(connection, session, tenure, release);
-        }
-    }
-
-    private boolean end(Connection connection, LockSession session, Held tenure, Release release) throws SQLException {
-        boolean memorable = release.minHold() != null || release.completed() != null || tenure.endCounts();
-        if (memorable && remember(connection, tenure, release)) {
-            session.dropTick(tenure);
-            boolean ours = session.unlock(release.key());
-            session.unlockWhatIsOver();
-            return ours;
-        }
-        if (release.completed() != null) {
-            try {
-                rows.require(connection, release.name(), "The version");
-            } finally {
-                boolean ignored = session.unlock(release.key());
-            }
-        }
-        if (release.minHold() != null) {
-            Held kept = tenure.keptFor(release.minHold());
-            if (!kept.isOver(System.nanoTime())) {
-                session.keep(release.key(), kept);
-                return true;
-            }
-        }
-        boolean ours = session.unlock(release.key());
-        // A delay of nothing is over at once.
-        session.unlockWhatIsOver();
-        return ours;
-    }
-
-    /** False: there is no table, or not any more. */
-    private boolean remember(Connection connection, Held tenure, Release release) throws SQLException {
-        if (!rows.isThere(connection)) {
-            return false;
-        }
-        try {
-            rows.end(connection, tenure, release);
-            return true;
-        } catch (SQLException e) {
-            if (SqlStates.kindOf(e) != SqlStates.Kind.MISSING_TABLE) {
-                throw e;
-            }
-            rows.isThere(false);
-            return false;
         }
     }
 
@@ -379,12 +334,16 @@ public final class AdvisoryStore implements LockStore {
 
     @Override
     public @Nullable Duration untilTidyUp() {
+        long now = System.nanoTime();
+        Duration kept = work.leastKept(now);
         LockSession session = current;
         if (session == null || session.hasEnded()) {
-            return null;
+            return kept;
         }
-        long now = System.nanoTime();
-        Duration kept = session.leastKept(now);
+        Duration onTheLockSession = session.leastKept(now);
+        if (onTheLockSession != null) {
+            return kept == null ? onTheLockSession : shorter(kept, onTheLockSession);
+        }
         return kept != null
                 ? kept
                 : session.holdings().isEmpty() ? settings.timeouts().idle() : null;
@@ -393,6 +352,7 @@ public final class AdvisoryStore implements LockStore {
     /** Gives back what was kept for its minimum hold, and closes the session when it has held nothing for long. */
     @Override
     public void tidyUp() {
+        work.tidyUp();
         LockSession session = current;
         if (session == null || session.hasEnded()) {
             return;

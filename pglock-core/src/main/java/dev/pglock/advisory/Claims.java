@@ -18,6 +18,8 @@ import java.sql.SQLException;
 import java.sql.Types;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.UUID;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -25,6 +27,11 @@ import org.jspecify.annotations.Nullable;
 final class Claims {
 
     private static final String OUT_OF_SHARED_MEMORY = "53200";
+
+    /** Of a claim without an answer, while the server ends its session. */
+    private static final int ATTEMPTS = 5;
+
+    private static final Duration PAUSE = Duration.ofMillis(20);
 
     private final StoreIdentity identity;
     private final AdvisorySettings settings;
@@ -52,12 +59,67 @@ final class Claims {
     /**
      * To be called by whoever asks on the session, again and again if need be.
      *
+     * @param id names this attempt, in case its answer gets lost
      * @param budget after which the session is given up, if it has not answered
      * @param elsewhere how many keys this replica has on other sessions
      */
-    ClaimAnswer on(LockSession session, Claim claim, Duration budget, IntSupplier elsewhere) throws SQLException {
+    ClaimAnswer on(LockSession session, Claim claim, UUID id, Duration budget, IntSupplier elsewhere)
+            throws SQLException {
         session.touch();
-        return session.ask(budget, turn -> session.persist(connection -> claim(connection, session, claim, elsewhere)));
+        return session.ask(
+                budget, turn -> session.persist(connection -> claim(connection, session, claim, id, elsewhere)));
+    }
+
+    /**
+     * The same attempt once more, because its session has ended without an answer. Its key is free by that, or in a moment;
+     * but it may have remembered its tick before, which would then be done by nobody.
+     */
+    ClaimAnswer again(LockSession session, Claim claim, UUID id, Duration budget, IntSupplier elsewhere)
+            throws SQLException {
+        if (claim.tick() == null) {
+            return on(session, claim, id, budget, elsewhere);
+        }
+        long until = System.nanoTime() + budget.toNanos();
+        Claim withoutTick = new Claim(claim.name(), claim.key(), claim.lease(), claim.version(), claim.data());
+        for (int attempt = 1; ; attempt++) {
+            boolean remembered = session.ask(
+                    left(until), turn -> session.persist(connection -> hasRemembered(connection, claim, id)));
+            ClaimAnswer answer = on(session, remembered ? withoutTick : claim, id, left(until), elsewhere);
+            if (attempt == ATTEMPTS || left(until).isNegative() || !isTaken(answer)) {
+                return answer;
+            }
+            LockSupport.parkNanos(PAUSE.toNanos());
+        }
+    }
+
+    private static Duration left(long until) {
+        return Duration.ofNanos(until - System.nanoTime());
+    }
+
+    private boolean hasRemembered(Connection connection, Claim claim, UUID id) throws SQLException {
+        if (!rows.isThere()) {
+            return false;
+        }
+        try (PreparedStatement statement = connection.prepareStatement(sql.hasRememberedTick)) {
+            statement.setString(1, identity.namespace());
+            statement.setString(2, claim.name());
+            statement.setString(3, id.toString());
+            try (ResultSet row = statement.executeQuery()) {
+                return row.next();
+            }
+        } catch (SQLException e) {
+            if (SqlStates.kindOf(e) != SqlStates.Kind.MISSING_TABLE) {
+                throw e;
+            }
+            return false;
+        }
+    }
+
+    /** By whom may be the session that has ended, until the server has seen that. */
+    private static boolean isTaken(ClaimAnswer answer) {
+        return answer instanceof ClaimAnswer.Denied denied
+                && (denied.denial().reason() == DenialReason.HELD
+                        || denied.denial().reason() == DenialReason.KEY_BUSY);
     }
 
     /** The server's lock table is shared by everybody: all that takes room in it counts. */
@@ -83,7 +145,7 @@ final class Claims {
         throw new LockStorageException("Lock '" + claim.name() + "' could not be claimed" + hint, e);
     }
 
-    private ClaimAnswer claim(Connection connection, LockSession session, Claim claim, IntSupplier elsewhere)
+    private ClaimAnswer claim(Connection connection, LockSession session, Claim claim, UUID id, IntSupplier elsewhere)
             throws SQLException {
         session.unlockWhatIsOver();
         Held left = session.held(claim.key());
@@ -109,17 +171,17 @@ final class Claims {
         refuseBeyondLimit(claim, session.size() + elsewhere.getAsInt(), session.ticksKept(), second ? 2 : 1);
         try {
             ClaimAnswer answer = withRow
-                    ? claimWithRow(connection, session, claim, guard, tick)
+                    ? claimWithRow(connection, session, claim, id, guard, tick)
                     : claimWithoutRow(connection, session, claim, tick);
             boolean again = answer instanceof ClaimAnswer.Denied denied
                     && denied.denial().reason() == DenialReason.TICK_DONE
                     && ticks.wasMistaken(claim.tick(), guard);
-            return again ? claim(connection, session, claim, elsewhere) : answer;
+            return again ? claim(connection, session, claim, id, elsewhere) : answer;
         } catch (SQLException e) {
             freeAfterError(session, claim.key(), withRow ? null : tick, e);
             if (SqlStates.kindOf(e) == SqlStates.Kind.MISSING_TABLE && withRow) {
                 rows.isThere(false);
-                return claim(connection, session, claim, elsewhere);
+                return claim(connection, session, claim, id, elsewhere);
             }
             throw e;
         }
@@ -142,7 +204,7 @@ final class Claims {
     }
 
     private ClaimAnswer claimWithRow(
-            Connection connection, LockSession session, Claim claim, TickGuard guard, @Nullable TickKey tick)
+            Connection connection, LockSession session, Claim claim, UUID id, TickGuard guard, @Nullable TickKey tick)
             throws SQLException {
         boolean remembered = guard.trigger() != null;
         try (PreparedStatement statement =
@@ -155,6 +217,7 @@ final class Claims {
             if (remembered) {
                 statement.setString(++i, identity.namespace());
                 statement.setString(++i, claim.name());
+                statement.setString(++i, id.toString());
                 i = TickQuestion.setTick(statement, i, guard);
                 i = TickQuestion.setPeriod(statement, i, guard);
             }

@@ -26,7 +26,6 @@ import java.sql.SQLException;
 import java.sql.Types;
 import java.time.Duration;
 import java.time.Instant;
-import java.time.OffsetDateTime;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -248,20 +247,20 @@ final class KeyHolders {
     }
 
     /** The server's time, if that session holds that key at it. */
-    @Nullable
-    Instant timeIfHeldBy(int pid, long key, Duration budget) {
+    static @Nullable Instant timeIfHeldBy(Connection connection, int pid, long key) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.TIME_IF_HELD_BY)) {
+            statement.setInt(1, pid);
+            statement.setLong(2, key);
+            try (ResultSet row = statement.executeQuery()) {
+                return row.next() ? LockSession.instant(row, "now") : null;
+            }
+        }
+    }
+
+    /** Asks about sessions that are busy with work. */
+    <T extends @Nullable Object> T ask(ConnectionSource.Lane lane, Duration budget, SqlWork<T> work) {
         try {
-            return reads.<@Nullable Instant>run(ConnectionSource.Lane.WORK, budget, (connection, unanswered) -> {
-                try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.TIME_IF_HELD_BY)) {
-                    statement.setInt(1, pid);
-                    statement.setLong(2, key);
-                    try (ResultSet row = statement.executeQuery()) {
-                        return row.next()
-                                ? row.getObject("now", OffsetDateTime.class).toInstant()
-                                : null;
-                    }
-                }
-            });
+            return reads.run(lane, budget, work);
         } catch (SQLException e) {
             throw new LockStorageException("A lock's session could not be looked up: " + e.getMessage(), e);
         }

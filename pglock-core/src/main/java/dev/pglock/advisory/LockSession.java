@@ -47,6 +47,7 @@ final class LockSession {
 
     private final Connection connection;
     private final int pid;
+    private final SessionFactory sessions;
     private final Duration lease;
     private final ReentrantLock turn = new ReentrantLock(true);
     private final Telling telling = new Telling();
@@ -67,11 +68,13 @@ final class LockSession {
      * Takes over a connection.
      *
      * @param pid its server process
+     * @param sessions what has set it up
      * @param lease how long the server lets it be silent while a tenure lasts
      */
-    LockSession(Connection connection, int pid, Duration lease) {
+    LockSession(Connection connection, int pid, SessionFactory sessions, Duration lease) {
         this.connection = connection;
         this.pid = pid;
+        this.sessions = sessions;
         this.lease = lease;
     }
 
@@ -130,8 +133,11 @@ final class LockSession {
             throw new SQLException("The lock session has ended", "08003");
         }
         try {
-            long millis = TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime());
-            connection.setNetworkTimeout(Runnable::run, (int) Math.max(1, Math.min(Integer.MAX_VALUE, millis)));
+            // Whoever has come late must not end what others hold, for an answer that is only as late as he.
+            long millis = Math.max(
+                    TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime()),
+                    sessions.settings().timeouts().answer().toMillis());
+            connection.setNetworkTimeout(Runnable::run, (int) Math.min(Integer.MAX_VALUE, millis));
             turnEnds = until;
             return work.on(connection);
         } catch (SQLException e) {
@@ -170,7 +176,7 @@ final class LockSession {
             if (hasEnded()) {
                 throw new SQLException("The lock session has ended", "08003");
             }
-            SessionFactory.leaveToWork(connection);
+            SessionFactory.leaveToWork(connection, pid);
             boolean done = false;
             try {
                 T result = work.on(connection);
@@ -192,7 +198,10 @@ final class LockSession {
             if (!done && !connection.getAutoCommit()) {
                 connection.rollback();
             }
-            connection.setAutoCommit(true);
+            if (!sessions.takeBack(connection, pid)) {
+                throw new SQLException("The lock session has become another one", "08003");
+            }
+            watch();
         } catch (SQLException e) {
             log.debug("A lock session cannot be used any more after the work on it", e);
             end();
@@ -325,6 +334,10 @@ final class LockSession {
     /** Keeps a key whose tenure has ended for the rest of its minimum hold. */
     void keep(long key, Held kept) throws SQLException {
         held.put(key, kept);
+        watch();
+    }
+
+    private void watch() throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.WATCH)) {
             statement.setString(1, greatestSilence());
             boolean ignored = statement.execute();

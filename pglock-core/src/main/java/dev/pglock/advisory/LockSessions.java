@@ -75,7 +75,7 @@ public final class LockSessions {
             hurry(session, until);
             setUp(session);
             ready = true;
-            return new LockSession(session, pid, lease);
+            return new LockSession(session, pid, sessions, lease);
         } finally {
             if (!ready) {
                 session.close();

@@ -18,10 +18,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** The heartbeat on a lock session: asks that session which of its locks it still has, and the rows who is asked for. */
 record Renewals(
         StoreIdentity identity, KeyDerivation keys, AdvisorySettings settings, AdvisorySql sql, RowMemory rows) {
+
+    private static final Logger log = LoggerFactory.getLogger(Renewals.class);
 
     List<RenewalAnswer> on(LockSession session, List<Renewal> renewals) throws SQLException {
         return session.persist(connection -> on(connection, session, renewals));
@@ -50,34 +54,29 @@ record Renewals(
 
     private Heard hear(Connection connection, LockSession session, List<Renewal> renewals) throws SQLException {
         if (!rows.isThere()) {
-            try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.STILL_HELD)) {
-                return hear(statement, false);
-            }
+            return hear(connection);
         }
         List<Held> tenures = renewals.stream()
                 .map(renewal -> session.held(keys.key(identity.namespace(), renewal.name())))
                 .filter(Objects::nonNull)
                 .toList();
         try (PreparedStatement statement = connection.prepareStatement(sql.stillHeldAndAskedFor)) {
-            statement.setArray(
-                    1,
-                    connection.createArrayOf(
-                            "text", tenures.stream().map(Held::name).toArray()));
-            statement.setArray(
-                    2,
-                    connection.createArrayOf(
-                            "timestamptz",
-                            tenures.stream()
-                                    .map(tenure -> tenure.acquiredAt().toString())
-                                    .toArray()));
-            statement.setString(3, identity.namespace());
+            rows.setTenures(connection, statement, tenures);
             return hear(statement, true);
         } catch (SQLException e) {
-            if (SqlStates.kindOf(e) != SqlStates.Kind.MISSING_TABLE) {
-                throw e;
+            switch (SqlStates.kindOf(e)) {
+                case BROKEN, READ_ONLY, CONFLICT, STALE_STATEMENT -> throw e;
+                case MISSING_TABLE -> rows.isThere(false);
+                default -> log.debug("What operators ask for could not be read", e);
             }
-            rows.isThere(false);
-            return hear(connection, session, renewals);
+            // Whatever is in the way of the table is not in the way of the keys.
+            return hear(connection);
+        }
+    }
+
+    private Heard hear(Connection connection) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(AdvisorySql.STILL_HELD)) {
+            return hear(statement, false);
         }
     }
 

@@ -10,6 +10,9 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Types;
 import java.time.ZoneOffset;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -86,6 +89,30 @@ final class RowMemory {
             statement.setString(7, release.error());
             int ignored = statement.executeUpdate();
         }
+    }
+
+    /** Which of these tenures operators have asked for since their grant, and why. */
+    Map<String, String> askedFor(Connection connection, List<Held> tenures) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(sql.askedFor)) {
+            setTenures(connection, statement, tenures);
+            Map<String, String> askedFor = new HashMap<>();
+            try (ResultSet row = statement.executeQuery()) {
+                while (row.next()) {
+                    askedFor.put(row.getString("name"), row.getString("reason"));
+                }
+            }
+            return askedFor;
+        }
+    }
+
+    /** Sets names, times of their grants, and the namespace, in this order. */
+    void setTenures(Connection connection, PreparedStatement statement, List<Held> tenures) throws SQLException {
+        Object[] names = tenures.stream().map(Held::name).toArray();
+        Object[] times =
+                tenures.stream().map(tenure -> tenure.acquiredAt().toString()).toArray();
+        statement.setArray(1, connection.createArrayOf("text", names));
+        statement.setArray(2, connection.createArrayOf("timestamptz", times));
+        statement.setString(3, identity.namespace());
     }
 
     private void remember(Connection connection, Held tenure, boolean replaces, @Nullable String data)

@@ -2,9 +2,12 @@ package dev.pglock.advisory;
 
 import dev.pglock.ConnectionWork;
 import dev.pglock.Denial;
+import dev.pglock.LockStorageException;
+import dev.pglock.jdbc.ConnectionSource.Lane;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
 import dev.pglock.store.KeyDerivation;
+import dev.pglock.store.LockStore.Caller;
 import dev.pglock.store.LockStore.Tenancy;
 import dev.pglock.store.Renewal;
 import dev.pglock.store.RenewalAnswer;
@@ -12,10 +15,13 @@ import dev.pglock.store.StoreIdentity;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
-import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.ReentrantLock;
@@ -32,12 +38,16 @@ final class WorkSessions {
     private final LockSessions sessions;
     private final Claims claims;
     private final KeyHolders holders;
+    private final RowMemory rows;
     private final StoreIdentity identity;
     private final KeyDerivation keys;
     private final AdvisorySettings settings;
 
     /** By key. */
     private final Map<Long, LockSession> working = new ConcurrentHashMap<>();
+
+    /** Whose work is over, and whose key is kept for its minimum hold. */
+    private final Set<LockSession> kept = ConcurrentHashMap.newKeySet();
 
     private final IntSupplier elsewhere;
     private final ReentrantLock reserving = new ReentrantLock();
@@ -52,6 +62,7 @@ final class WorkSessions {
             LockSessions sessions,
             Claims claims,
             KeyHolders holders,
+            RowMemory rows,
             StoreIdentity identity,
             KeyDerivation keys,
             AdvisorySettings settings,
@@ -60,6 +71,7 @@ final class WorkSessions {
         this.sessions = sessions;
         this.claims = claims;
         this.holders = holders;
+        this.rows = rows;
         this.identity = identity;
         this.keys = keys;
         this.settings = settings;
@@ -71,12 +83,13 @@ final class WorkSessions {
 
     /** How many there are, those that are being opened included. */
     int size() {
-        return working.size() + opening.get();
+        return working.size() + kept.size() + opening.get();
     }
 
     /** What they hold, by key, as of now. */
     Map<Long, Held> holdings() {
         Map<Long, Held> all = new HashMap<>();
+        kept.forEach(session -> all.putAll(session.holdings()));
         working.values().forEach(session -> all.putAll(session.holdings()));
         return all;
     }
@@ -85,10 +98,54 @@ final class WorkSessions {
         return working.containsKey(keys.key(identity.namespace(), renewal.name()));
     }
 
-    /** Hands out the session of a lock that is being released; the caller closes it. */
+    /** Hands out the session of a lock that is being released; the caller {@linkplain #close closes} or ends it. */
     @Nullable
     LockSession remove(long key) {
         return working.remove(key);
+    }
+
+    /** Closes a session whose lock has been released, as soon as its key need not be kept any more. */
+    void close(LockSession session) {
+        if (session.leastKept(System.nanoTime()) == null) {
+            session.close();
+        } else {
+            boolean ignored = kept.add(session);
+        }
+    }
+
+    /** How long it takes until a key need not be kept any more; null: none is. */
+    @Nullable
+    Duration leastKept(long now) {
+        return kept.stream()
+                .map(session -> session.leastKept(now))
+                .filter(Objects::nonNull)
+                .min(Comparator.naturalOrder())
+                .orElse(null);
+    }
+
+    /** Gives back what has been kept for long enough, and closes the session. */
+    void tidyUp() {
+        long now = System.nanoTime();
+        for (LockSession session : List.copyOf(kept)) {
+            Duration left = session.leastKept(now);
+            if (session.hasEnded() || left == null || left.isZero()) {
+                boolean ignored = kept.remove(session);
+                giveBack(session);
+            }
+        }
+    }
+
+    private void giveBack(LockSession session) {
+        try {
+            session.close();
+            boolean ignored = session.ask(settings.timeouts().work(), connection -> {
+                session.unlockWhatIsOver();
+                return true;
+            });
+        } catch (SQLException e) {
+            log.debug("A session is ended, and what it kept is free by that", e);
+            session.end();
+        }
     }
 
     /**
@@ -109,7 +166,7 @@ final class WorkSessions {
             LockSession own = sessions.open(left(until));
             session = own;
             // Its room is reserved.
-            ClaimAnswer answer = claims.on(own, claim, left(until), () -> 0);
+            ClaimAnswer answer = claims.on(own, claim, UUID.randomUUID(), left(until), () -> 0);
             granted = answer instanceof ClaimAnswer.Granted;
             return answer;
         } catch (SQLException e) {
@@ -176,25 +233,70 @@ final class WorkSessions {
     }
 
     /** Seen from outside: the work has the session, and may have a long statement on it. */
-    List<RenewalAnswer> renew(List<Renewal> renewals, Duration budget) {
-        List<RenewalAnswer> answers = new ArrayList<>(renewals.size());
+    List<RenewalAnswer> renew(List<Renewal> renewals, Duration budget, Caller caller) {
+        Lane lane = caller == Caller.HEARTBEAT ? Lane.HEARTBEAT : Lane.WORK;
+        Map<Renewal, Alive> alive = new HashMap<>();
         for (Renewal renewal : renewals) {
-            long key = keys.key(identity.namespace(), renewal.name());
-            LockSession session = working.get(key);
-            Held tenure = session == null ? null : session.held(key);
-            boolean ours = tenure != null && tenure.fence() == renewal.fence();
-            Instant now = session == null || session.hasEnded() || !ours
-                    ? null
-                    : holders.timeIfHeldBy(session.pid(), key, budget);
-            answers.add(
-                    now == null
+            Alive one = look(renewal, lane, budget);
+            if (one != null) {
+                alive.put(renewal, one);
+            }
+        }
+        Map<String, String> askedFor =
+                askedFor(alive.values().stream().map(Alive::tenure).toList(), lane, budget);
+        return renewals.stream()
+                .map(renewal -> {
+                    Alive one = alive.get(renewal);
+                    return one == null
                             ? AdvisoryStore.ended(renewal)
                             : new RenewalAnswer(
                                     renewal.name(),
                                     renewal.fence(),
                                     RenewalAnswer.Result.RENEWED,
-                                    now.plus(settings.lease())));
+                                    one.at().plus(settings.lease()),
+                                    askedFor.get(renewal.name()));
+                })
+                .toList();
+    }
+
+    /**
+     * Work whose session holds its key.
+     *
+     * @param at when the server saw it
+     */
+    private record Alive(Held tenure, Instant at) {}
+
+    /** Null: it does not, any more. */
+    private @Nullable Alive look(Renewal renewal, Lane lane, Duration budget) {
+        long key = keys.key(identity.namespace(), renewal.name());
+        LockSession session = working.get(key);
+        Held tenure = session == null || session.hasEnded() ? null : session.held(key);
+        if (session == null || tenure == null || tenure.fence() != renewal.fence()) {
+            return null;
         }
-        return answers;
+        Renewal.Payload payload = renewal.payload();
+        return holders.<@Nullable Alive>ask(lane, budget, (connection, unanswered) -> {
+            Instant at = KeyHolders.timeIfHeldBy(connection, session.pid(), key);
+            if (at == null) {
+                return null;
+            }
+            if (payload != null) {
+                rows.payload(connection, tenure, payload.data());
+            }
+            return new Alive(tenure, at);
+        });
+    }
+
+    /** Whatever is in the way of reading the rows, the work goes on; what operators ask for is then heard later. */
+    private Map<String, String> askedFor(List<Held> tenures, Lane lane, Duration budget) {
+        if (tenures.isEmpty() || !rows.isThere()) {
+            return Map.of();
+        }
+        try {
+            return holders.ask(lane, budget, (connection, unanswered) -> rows.askedFor(connection, tenures));
+        } catch (LockStorageException e) {
+            log.debug("What operators ask for could not be read", e);
+            return Map.of();
+        }
     }
 }

@@ -34,14 +34,27 @@ public record JdbcTimeouts(Duration statement, Duration lock, Duration work, Dur
     public static JdbcTimeouts of(Duration lease) {
         Duration third = lease.dividedBy(3);
         Duration statement = least(GREATEST, greatest(LEAST, third));
-        // The client gives up a little later than the server, so that it is the server who tells why.
-        Duration attempt = statement.plus(statement.dividedBy(4));
+        Duration attempt = answer(statement);
         return new JdbcTimeouts(
                 statement,
                 least(GREATEST_LOCK, statement.dividedBy(2)),
                 attempt.multipliedBy(2),
                 least(GREATEST_CONNECT, greatest(LEAST_CONNECT, attempt)),
                 greatest(LEAST_IDLE, third.plus(statement)));
+    }
+
+    /**
+     * How long an answer is waited for before its session is given up: a little longer than the server works on a statement,
+     * so that it is the server who tells why.
+     *
+     * @return a quarter more than {@link #statement}
+     */
+    public Duration answer() {
+        return answer(statement);
+    }
+
+    private static Duration answer(Duration statement) {
+        return statement.plus(statement.dividedBy(4));
     }
 
     private static Duration least(Duration a, Duration b) {

@@ -56,8 +56,8 @@ final class ListenSession implements AutoCloseable {
                             || !sessions.applySettings(connection, TransactionPooler.pid(connection)))) {
                 return null;
             }
-            Duration answer = timeouts.statement().plus(timeouts.statement().dividedBy(4));
-            connection.setNetworkTimeout(SessionFactory.DIRECT, (int) answer.toMillis());
+            connection.setNetworkTimeout(
+                    SessionFactory.DIRECT, (int) timeouts.answer().toMillis());
             execute(connection, LISTEN);
             ready = true;
             return new ListenSession(connection);

@@ -40,12 +40,19 @@ public final class SessionFactory {
 
     private static final int ATTEMPTS = 10;
 
+    /** Undoes what is in the way of somebody else's work, on that session and no other. */
     private static final String OWN_WAYS = """
-            RESET statement_timeout;
-            RESET lock_timeout;
-            RESET idle_in_transaction_session_timeout;
-            RESET enable_seqscan;
-            SET idle_session_timeout = 0
+            SELECT set_config(s.name, CASE s.name WHEN 'idle_session_timeout' THEN '0' ELSE s.reset_val END, false)
+            FROM pg_catalog.pg_settings s
+            WHERE pg_backend_pid() = ?::int
+              AND s.name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'enable_seqscan',
+                             'idle_session_timeout')
+            """;
+
+    /** A role that the work has taken on may have no right to our table. */
+    private static final String OWN_ROLE = """
+            RESET SESSION AUTHORIZATION;
+            RESET ROLE
             """;
 
     private final Supplier<ConnectionSpec> specs;
@@ -115,9 +122,7 @@ public final class SessionFactory {
             SupportedDatabase.check(session);
             session.setNetworkTimeout(DIRECT, budget.millisLeft());
             session.setAutoCommit(true);
-            int announced =
-                    session.unwrap(BaseConnection.class).getQueryExecutor().getBackendPID();
-            if (!applySettings(session, announced)) {
+            if (!applySettings(session, announcedPid(session))) {
                 session.unwrap(PgConnection.class).setPrepareThreshold(0);
             }
             ready = true;
@@ -147,6 +152,10 @@ public final class SessionFactory {
         return new SQLException("No connection could be asked for: " + e, "08001", e);
     }
 
+    private static int announcedPid(Connection session) throws SQLException {
+        return session.unwrap(BaseConnection.class).getQueryExecutor().getBackendPID();
+    }
+
     /** The driver gives up connecting when its thread is interrupted, with an exception that says nothing of that. */
     private Connection connect(ConnectionSpec spec, Budget budget) throws SQLException {
         try (DeferredInterrupt interrupt = new DeferredInterrupt()) {
@@ -171,16 +180,45 @@ public final class SessionFactory {
      * role and database instead of ours, and as silent as it likes.
      *
      * @param session the session
+     * @param pid the server process on which {@link #applySettings} has set it up; any other is left as it is
      * @throws SQLException if that failed
      */
-    public static void leaveToWork(Connection session) throws SQLException {
-        if (!isBehindPooler(session)) {
-            try (Statement statement = session.createStatement()) {
-                boolean ignored = statement.execute(OWN_WAYS);
-            }
+    public static void leaveToWork(Connection session, int pid) throws SQLException {
+        try (PreparedStatement statement = session.prepareStatement(OWN_WAYS)) {
+            statement.setInt(1, pid);
+            boolean ignored = statement.execute();
         }
         session.setNetworkTimeout(DIRECT, 0);
         session.setAutoCommit(false);
+    }
+
+    /** The same for a session that nobody but {@link #open} has set up. */
+    static void leaveToWork(Connection session) throws SQLException {
+        leaveToWork(session, announcedPid(session));
+    }
+
+    /**
+     * Takes a session back from the work that it was left to: set up as before, whatever the work has set, and as the role
+     * that has logged in.
+     *
+     * @param session the session, in no transaction
+     * @param pid the server process that it is expected to be
+     * @return false if it is another one
+     * @throws SQLException if that failed
+     */
+    public boolean takeBack(Connection session, int pid) throws SQLException {
+        session.setNetworkTimeout(DIRECT, (int) settings.timeouts().answer().toMillis());
+        if (session.isReadOnly()) {
+            session.setReadOnly(false);
+        }
+        session.setAutoCommit(true);
+        if (!applySettings(session, pid)) {
+            return false;
+        }
+        try (Statement statement = session.createStatement()) {
+            boolean ignored = statement.execute(OWN_ROLE);
+        }
+        return true;
     }
 
     private Properties properties(ConnectionSpec spec, Budget budget) {

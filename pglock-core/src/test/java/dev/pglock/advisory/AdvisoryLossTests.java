@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
+import dev.pglock.DenialReason;
 import dev.pglock.LockHandle;
 import dev.pglock.LockListener;
 import dev.pglock.LockRequest;
@@ -11,6 +12,7 @@ import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
 import dev.pglock.LossReason;
 import dev.pglock.RunOutcome;
+import dev.pglock.Tick;
 import dev.pglock.engine.EngineSettings;
 import dev.pglock.engine.LockEngine;
 import dev.pglock.store.Claim;
@@ -19,6 +21,7 @@ import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.LockStore.Caller;
 import dev.pglock.store.Release;
 import dev.pglock.store.Renewal;
+import dev.pglock.store.RenewalAnswer;
 import dev.pglock.store.RenewalAnswer.Result;
 import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.Concurrently;
@@ -27,6 +30,7 @@ import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
 import java.sql.Connection;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -42,6 +46,8 @@ import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Sessions that end, answers that get lost, keys that are gone, processes that stand still or die. */
 @Execution(ExecutionMode.CONCURRENT)
@@ -213,6 +219,100 @@ class AdvisoryLossTests {
         assertThat(stores.keysHeld()).isEqualTo(1);
         assertThat(a.release(release("held", lock))).isTrue();
         assertThat(stores.keysHeld()).isZero();
+    }
+
+    @Test
+    void whateverIsInTheWayOfTheTableIsNotInTheWayOfTheHeartbeat() throws Exception {
+        AdvisoryStore a = store("A");
+        ClaimAnswer.Granted lock = granted(a.claim(claim("held")));
+        try (Connection direct = database.direct()) {
+            direct.setAutoCommit(false);
+            direct.createStatement().execute("LOCK TABLE pglock_lease");
+            assertThat(renewed(a, "held", lock)).isEqualTo(Result.RENEWED);
+            direct.rollback();
+        }
+        database.execute("ALTER TABLE pglock_lease RENAME COLUMN resign_at TO asked_at");
+        assertThat(renewed(a, "held", lock)).isEqualTo(Result.RENEWED);
+        database.execute("ALTER TABLE pglock_lease RENAME COLUMN asked_at TO resign_at");
+
+        assertThat(a.resign("held", key("held"), "elsewhere")).isTrue();
+        assertThat(a.renew(
+                        List.of(new Renewal("held", lock.fence(), LEASE, null)),
+                        Duration.ofSeconds(1),
+                        Caller.HEARTBEAT))
+                .extracting(RenewalAnswer::resign)
+                .containsExactly("elsewhere");
+    }
+
+    /** Each has the session for as long as a row or table lock is waited for, and the last have hardly any time left. */
+    @Test
+    void manyClaimsThatWaitForALockedTableEndNoSession() throws Exception {
+        AdvisoryStore a = store("A");
+        ClaimAnswer.Granted lock = granted(a.claim(claim("held")));
+        String session = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"
+                + " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        long pid = database.number(session);
+        try (Connection direct = database.direct()) {
+            direct.setAutoCommit(false);
+            direct.createStatement().execute("LOCK TABLE pglock_lease");
+
+            Concurrently.run(10, thread -> () -> {
+                try {
+                    assertThat(a.claim(claim("name " + thread))).isInstanceOf(ClaimAnswer.Denied.class);
+                } catch (LockStorageException e) {
+                    assertThat(e).hasMessageContaining("busy for too long");
+                }
+                return true;
+            });
+
+            assertThat(renewed(a, "held", lock)).isEqualTo(Result.RENEWED);
+            direct.rollback();
+        }
+        assertThat(database.number(session)).isEqualTo(pid);
+        assertThat(a.release(release("held", lock))).isTrue();
+        assertThat(stores.keysHeld()).isZero();
+    }
+
+    /** What was lost with the session is the key, not the tick that the claim had remembered. */
+    @ParameterizedTest
+    @MethodSource
+    void aTickWhoseGrantWasNotHeardOfIsGrantedAgain(Tick tick) {
+        AdvisoryStore a = storeOnTheWire();
+        AdvisoryStore b = store("B");
+        for (String name : List.of("known", "new")) {
+            if (name.equals("known")) {
+                database.execute(
+                        "INSERT INTO pglock_lease (namespace, name, fence, acquired_at, expires_at, released_at)"
+                                + " VALUES ('" + NAMESPACE
+                                + "', 'known', 1, now(), now() + interval '1 microsecond', now())");
+            }
+            Claim claim = new Claim(name, key(name), LEASE, null, null, tick);
+            assertThat(a.release(release("warm", granted(a.claim(claim("warm"))))))
+                    .as("that there is a session")
+                    .isTrue();
+            wire.loseNextAnswer();
+
+            ClaimAnswer.Granted lock = granted(a.claim(claim));
+
+            String remembered = database.text("SELECT ticks FROM pglock_lease WHERE name = ?", name);
+            assertThat(lock.fence())
+                    .isGreaterThanOrEqualTo(database.number("SELECT fence FROM pglock_lease WHERE name = ?", name));
+            assertThat(a.release(release(name, lock))).isTrue();
+            for (AdvisoryStore other : List.of(a, b)) {
+                assertThat(other.claim(claim))
+                        .isInstanceOfSatisfying(
+                                ClaimAnswer.Denied.class,
+                                denied -> assertThat(denied.denial().reason()).isEqualTo(DenialReason.TICK_DONE));
+            }
+            assertThat(database.text("SELECT ticks FROM pglock_lease WHERE name = ?", name))
+                    .as("once, not twice")
+                    .isEqualTo(remembered);
+        }
+    }
+
+    static List<Tick> aTickWhoseGrantWasNotHeardOfIsGrantedAgain() {
+        return List.of(
+                new Tick.Moment("own", Instant.now()), new Tick.Rate("every ten minutes", Duration.ofMinutes(10)));
     }
 
     @Test

@@ -5,18 +5,21 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
 import dev.pglock.LockContext;
+import dev.pglock.LockException;
 import dev.pglock.LockHandle;
 import dev.pglock.LockLostException;
 import dev.pglock.LockRefusedException;
 import dev.pglock.LockRequest;
 import dev.pglock.LockStorageException;
 import dev.pglock.LockStrategy;
+import dev.pglock.OnLost;
 import dev.pglock.engine.EngineSettings;
 import dev.pglock.engine.LockEngine;
 import dev.pglock.store.Claim;
 import dev.pglock.store.KeyDerivation;
 import dev.pglock.store.LockStore;
 import dev.pglock.store.StoreIdentity;
+import dev.pglock.testing.PgBouncer;
 import dev.pglock.testing.ReplicaStores;
 import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
@@ -25,6 +28,8 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -62,8 +67,12 @@ class OnConnectionTests {
         LockStore store = strategy == LockStrategy.LEASE
                 ? stores.lease(identity, database.url(wire), LEASE, 1)
                 : stores.store(identity, wire);
-        LockEngine engine = LockEngine.builder(
-                        EngineSettings.defaults(NAMESPACE, label, strategy).withLease(LEASE, Duration.ofMillis(200)))
+        return engine(identity, store);
+    }
+
+    private LockEngine engine(StoreIdentity identity, LockStore store) {
+        LockEngine engine = LockEngine.builder(EngineSettings.defaults(NAMESPACE, identity.label(), store.strategy())
+                        .withLease(LEASE, Duration.ofMillis(200)))
                 .store(store)
                 .build();
         engines.add(engine);
@@ -101,6 +110,143 @@ class OnConnectionTests {
         assertThat(business()).isEqualTo(2);
         b.tryAcquire(LockRequest.of("name")).orElseThrow().close();
         assertThat(stores.keysHeld()).isZero();
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"LEASE", "ADVISORY"})
+    void workIsUnderNoTimeoutOfOursHoweverItIsConnected(LockStrategy strategy) throws Exception {
+        database.execute("ALTER DATABASE " + database.name() + " SET statement_timeout = '1min'");
+        try (PgBouncer pooler = PgBouncer.before(database.server(), PgBouncer.Mode.SESSION)) {
+            for (String url : List.of(database.url() + "?prepareThreshold=0", pooler.url(database))) {
+                StoreIdentity identity = StoreIdentity.random(NAMESPACE, "A");
+                LockEngine a = engine(
+                        identity,
+                        strategy == LockStrategy.LEASE
+                                ? stores.lease(identity, url, LEASE, 1)
+                                : stores.store(identity, url, LEASE, 1));
+
+                String timeouts = a.onConnection(
+                        LockRequest.of("name"),
+                        connection -> TestDatabase.text(
+                                connection,
+                                "SELECT string_agg(setting, ' ' ORDER BY name) FROM pg_settings WHERE name IN"
+                                        + " ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout')"));
+
+                assertThat(timeouts).as(url).isEqualTo("0 0 60000");
+            }
+        }
+    }
+
+    /** As migrations do. The row is written by the role that has logged in. */
+    @ParameterizedTest
+    @ValueSource(strings = {"SET ROLE %s", "SET SESSION AUTHORIZATION %s", "SET default_transaction_read_only = on"})
+    void whatTheWorkHasSetIsNotInTheWayOfItsRelease(String setting) throws Exception {
+        String owner = database.server().newRole();
+        LockEngine a = engine(LockStrategy.ADVISORY, "A");
+        LockRequest request = LockRequest.of("backfill").version("1");
+
+        a.onConnection(request, connection -> {
+            connection.createStatement().execute(setting.formatted(owner));
+            return null;
+        });
+
+        assertThat(database.text("SELECT completed FROM pglock_lease")).isEqualTo("{1}");
+        assertThat(stores.keysHeld()).isZero();
+    }
+
+    @Test
+    void workWhoseReleaseFailsLeavesNothingBehind() throws Exception {
+        database.execute("""
+                CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not here'; END $$;
+                CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON pglock_lease FOR EACH ROW EXECUTE FUNCTION refuse();
+                """);
+        LockEngine a = engine(LockStrategy.ADVISORY, "A");
+        LockEngine b = engine(LockStrategy.ADVISORY, "B");
+
+        a.onConnection(LockRequest.of("backfill").version("1"), connection -> null);
+
+        assertThat(database.number("SELECT count(*) FROM pglock_lease"))
+                .as("what was to be remembered")
+                .isZero();
+        await().atMost(LEASE)
+                .untilAsserted(() ->
+                        b.tryAcquire(LockRequest.of("backfill")).orElseThrow().close());
+        await().untilAsserted(() -> assertThat(stores.keysHeld()).isZero());
+    }
+
+    @Test
+    void withoutTheTableAMinimumHoldOfWorkLastsNoLongerThanItself() throws Exception {
+        database.execute("DROP TABLE pglock_lease");
+        LockEngine a = engine(LockStrategy.ADVISORY, "A");
+        LockEngine b = engine(LockStrategy.ADVISORY, "B");
+        Duration minHold = Duration.ofSeconds(1);
+
+        long began = System.nanoTime();
+        a.onConnection(LockRequest.of("name").minHold(minHold), connection -> null);
+        assertThat(b.tryAcquire(LockRequest.of("name"))).isEmpty();
+        b.acquire(LockRequest.of("name")).close();
+        Duration kept = Duration.ofNanos(System.nanoTime() - began);
+
+        assertThat(kept).isBetween(minHold, minHold.plus(LEASE).minusMillis(500));
+        assertThat(stores.keysHeld()).isZero();
+    }
+
+    @Test
+    void whatWorkSaysOfItselfIsReadByOthersAndWhatOperatorsAskForIsHeard() throws Exception {
+        LockEngine a = engine(LockStrategy.ADVISORY, "A");
+        LockEngine b = engine(LockStrategy.ADVISORY, "B");
+
+        a.onConnection(LockRequest.of("name"), connection -> {
+            LockHandle lock = LockContext.current();
+
+            lock.data("50 %");
+            assertThat(b.find("name").orElseThrow().data()).isEqualTo("50 %");
+            assertThat(b.resign("name", "it shall run elsewhere")).isTrue();
+            assertThatExceptionOfType(InterruptedException.class)
+                    .isThrownBy(() -> new CountDownLatch(1).await(LEASE.toMillis(), TimeUnit.MILLISECONDS));
+
+            assertThat(lock.isHeld()).isTrue();
+            return null;
+        });
+
+        assertThat(stores.keysHeld()).isZero();
+    }
+
+    /** Work is seen from outside, by a connection that may not be had; the lock session speaks for itself. */
+    @Test
+    void whatKeepsWorkFromBeingSeenIsNoLossOfOtherLocks() throws Exception {
+        Duration lease = Duration.ofSeconds(4);
+        String role = database.server().newRole();
+        database.execute("GRANT ALL ON pglock_lease TO " + role);
+        StoreIdentity identity = StoreIdentity.random(NAMESPACE, "A");
+        LockEngine a = LockEngine.builder(EngineSettings.defaults(NAMESPACE, "A", LockStrategy.ADVISORY)
+                        .withLease(lease, Duration.ofMillis(500)))
+                .store(stores.as(role).store(identity, database.url(), lease, 10))
+                .build();
+        engines.add(a);
+        LockHandle ordinary = a.tryAcquire(LockRequest.of("ordinary")).orElseThrow();
+
+        try {
+            a.onConnection(LockRequest.of("work").onLost(OnLost.CONTINUE), connection -> {
+                database.execute("ALTER ROLE " + role + " CONNECTION LIMIT 0");
+                assertThat(
+                                database.number(
+                                        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity a"
+                                                + " WHERE application_name = 'pglock:" + NAMESPACE + ":A'"
+                                                + " AND NOT EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'advisory')"))
+                        .isEqualTo(1);
+                await().during(lease.multipliedBy(2))
+                        .atMost(lease.multipliedBy(3))
+                        .until(ordinary::isHeld);
+                return null;
+            });
+        } catch (SQLException | LockException e) {
+            // Nobody could say that the work had its lock.
+            assertThat(LockContext.all()).isEmpty();
+        }
+
+        assertThat(ordinary.isHeld()).isTrue();
+        assertThat(ordinary.release()).isTrue();
     }
 
     /** Looking, opening a session and claiming are many round trips, each of which may be slow without failing. */

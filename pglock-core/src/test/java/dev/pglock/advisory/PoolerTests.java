@@ -26,6 +26,7 @@ import java.sql.DriverManager;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.UUID;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.RepeatedTest;
@@ -177,11 +178,11 @@ class PoolerTests {
         try (OwnConnections reads = new OwnConnections(stores.sessions(identity, database.url(), LONG), 1);
                 Connection swapped = database.direct()) {
             KeyHolders holders = new KeyHolders(reads, identity, KeyDerivation.SHA256, settings);
-            LockSession session = new LockSession(swapped, -1, LONG);
+            LockSession session = new LockSession(swapped, -1, stores.sessions(identity, database.url(), LONG), LONG);
 
             assertThatExceptionOfType(UnsupportedDatabaseException.class)
                     .isThrownBy(() -> new Claims(identity, KeyDerivation.SHA256, settings, sql, rows, holders)
-                            .on(session, claim("name"), LONG, () -> 0))
+                            .on(session, claim("name"), UUID.randomUUID(), LONG, () -> 0))
                     .withMessageContaining("pglock.strategy=lease");
 
             assertThat(session.hasEnded()).isTrue();
