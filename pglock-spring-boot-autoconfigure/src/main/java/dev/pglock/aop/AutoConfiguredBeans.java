@@ -83,9 +83,11 @@ final class AutoConfiguredBeans implements AopInfrastructureBean {
         return imported;
     }
 
+    /** Those that became beans: what others need may not be there, which Spring says in a WARN when it is looked at. */
     private void addImports(Class<?> type, Set<Class<?>> imports) {
         MergedAnnotations.from(type, SearchStrategy.TYPE_HIERARCHY).stream(Import.class)
                 .flatMap(annotation -> Arrays.stream(annotation.getClassArray("value")))
+                .filter(c -> beans.containsBeanDefinition(c.getName()))
                 .filter(c -> !isAutoConfiguration.test(c) && imports.add(c))
                 .forEach(c -> addImports(c, imports));
     }
