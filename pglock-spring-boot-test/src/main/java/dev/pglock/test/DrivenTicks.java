@@ -10,7 +10,9 @@ import org.springframework.context.annotation.Import;
 import org.springframework.test.context.TestPropertySource;
 
 /**
- * Puts a {@link TickDriver} in the place of the scheduler: nothing fires before the test says so. Locks are kept in memory
+ * Puts a {@link TickDriver} in the place of the scheduler, and of those that the application has by itself or names in
+ * {@code @Scheduled(scheduler = …)}: nothing fires before the test says so, but for what a program gives to such a scheduler
+ * itself. Locks are kept in memory
  * ({@code pglock.strategy=local}), because a database has a clock of its own. {@link PgLockTest} has it already; it can
  * stand beside {@code @SpringBootTest}.
  */
@@ -18,6 +20,6 @@ import org.springframework.test.context.TestPropertySource;
 @Retention(RetentionPolicy.RUNTIME)
 @Documented
 @Inherited
-@Import(TickDriverConfiguration.class)
+@Import(TickDriverConfiguration.Selector.class)
 @TestPropertySource(properties = "pglock.strategy=local")
 public @interface DrivenTicks {}
