@@ -134,9 +134,9 @@ final class LockSession {
         }
         try {
             // Whoever has come late must not end what others hold, for an answer that is only as late as he.
-            long millis = Math.max(
-                    TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime()),
-                    sessions.settings().timeouts().answer().toMillis());
+            long least =
+                    held.isEmpty() ? 1 : sessions.settings().timeouts().answer().toMillis();
+            long millis = Math.max(least, TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime()));
             connection.setNetworkTimeout(Runnable::run, (int) Math.min(Integer.MAX_VALUE, millis));
             turnEnds = until;
             return work.on(connection);

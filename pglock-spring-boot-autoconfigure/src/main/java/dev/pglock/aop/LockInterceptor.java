@@ -34,6 +34,7 @@ final class LockInterceptor implements MethodInterceptor {
     private final Ticks ticks;
     private final Supplier<LockedMethodSettings> settings;
     private final Supplier<LockRegistry> registry;
+    private final RefusedTicks refused = new RefusedTicks();
 
     LockInterceptor(
             LockSpecs specs, Ticks ticks, Supplier<LockedMethodSettings> settings, Supplier<LockRegistry> registry) {
@@ -97,13 +98,13 @@ final class LockInterceptor implements MethodInterceptor {
             if (firing == null) {
                 throw e;
             }
-            // The registry has said once that the database is away; the scheduler has nothing to add at every tick.
-            log.debug("The tick of {} is skipped: the database could not be asked for its lock", spec.describe(), e);
+            refused.skipped(spec.method(), spec.describe(), e);
             return spec.skippedValue();
         }
         if (attempt instanceof LockAttempt.Granted granted) {
             if (firing != null) {
                 firing.granted(name);
+                refused.granted(spec.method());
             }
             return body.runUnder(granted.lock());
         }

@@ -9,8 +9,6 @@ import dev.pglock.LockedTask;
 import java.time.Clock;
 import java.util.concurrent.ScheduledFuture;
 import org.jspecify.annotations.Nullable;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 import org.springframework.scheduling.TaskScheduler;
 import org.springframework.scheduling.Trigger;
 
@@ -27,12 +25,11 @@ import org.springframework.scheduling.Trigger;
  */
 public final class OncePerTick implements Runnable {
 
-    private static final Logger log = LoggerFactory.getLogger(OncePerTick.class);
-
     private final LockRegistry registry;
     private final LockRequest request;
     private final LockedTask task;
     private final TickingTrigger trigger;
+    private final RefusedTicks refused = new RefusedTicks();
 
     private OncePerTick(LockRegistry registry, LockRequest request, LockedTask task, TickingTrigger trigger) {
         this.registry = registry;
@@ -82,10 +79,11 @@ public final class OncePerTick implements Runnable {
         try {
             attempt = registry.attempt(request, trigger.fired().tick(request.name()));
         } catch (LockStorageException e) {
-            log.debug("A tick of '{}' is skipped: the database could not be asked for its lock", request.name(), e);
+            refused.skipped(request, "'" + request.name() + "'", e);
             return;
         }
         if (attempt instanceof LockAttempt.Granted granted) {
+            refused.granted(request);
             runUnder(granted.lock());
         }
     }

@@ -13,6 +13,8 @@ import dev.pglock.LockStrategy;
 import dev.pglock.annotation.RunOnce;
 import dev.pglock.annotation.Strategy;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -84,6 +86,28 @@ class StrategiesTests extends TwoReplicas {
         assertThat(database.number("SELECT count(*) FROM pglock_lease WHERE name = 'TickingJob.tick'"
                         + " AND (holder IS NOT NULL OR expires_at > last_finished_at + interval '1 second')"))
                 .isZero();
+    }
+
+    @Test
+    void aTickWhoseLockIsRefusedIsToldOnce(CapturedOutput output) {
+        ConfigurableApplicationContext a = start("a", Ticking.class, ADVISORY, "pglock.advisory.max-locks=6");
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs("tick") >= 3);
+        assertThat(output).doesNotContain("Ticks of");
+        LockRegistry registry = a.getBean(LockRegistry.class);
+        List<LockHandle> others = new ArrayList<>();
+        // What ticks need for a moment may keep one of them waiting.
+        await().atMost(Duration.ofSeconds(20)).ignoreExceptions().until(() -> {
+            others.add(registry.acquire(LockRequest.of("other " + others.size())));
+            return others.size() == 5;
+        });
+        await().atMost(Duration.ofSeconds(20)).until(() -> output.toString().contains("Ticks of"));
+        others.forEach(LockHandle::close);
+        long before = runs("tick");
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs("tick") > before + 3);
+        assertThat(output.toString().lines().filter(line -> line.contains("Ticks of")))
+                .singleElement()
+                .asString()
+                .contains("WARN", "TickingJob.tick", "max-locks");
     }
 
     @Test
