@@ -76,6 +76,7 @@ public final class OwnConnections extends RecoveringSource {
     @Override
     Loan lend(Lane lane, boolean fresh, Budget budget) throws SQLException {
         Semaphore permits = lane == Lane.HEARTBEAT ? heartbeat : work;
+        boolean queued = permits.availablePermits() == 0;
         awaitPermit(permits, budget);
         boolean lent = false;
         try {
@@ -84,7 +85,12 @@ public final class OwnConnections extends RecoveringSource {
                 pool.getHikariPoolMXBean().softEvictConnections();
             }
             Budget mine = ofAttempt(fresh, budget);
-            OwnLoan loan = new OwnLoan(connect(fresh, mine), permits);
+            Duration patience = patience(fresh, mine);
+            if (lane == Lane.WORK && (queued || fresh)) {
+                // Part of it was spent in the queue, or on a connection that was dead: the end stays where it was.
+                patience = least(patience, Duration.ofMillis(budget.millisLeft()));
+            }
+            OwnLoan loan = new OwnLoan(connect(fresh, patience), permits);
             // From here on, the loan gives the permit back.
             lent = true;
             return loan.begun(mine);
@@ -105,11 +111,11 @@ public final class OwnConnections extends RecoveringSource {
      * waiting for longer than they have time, and pause for up to 5 s between two tries, also when the database is back.
      * What it says of a connection that it could not open hides what the driver said.
      */
-    private Connection connect(boolean fresh, Budget budget) throws SQLException {
+    private Connection connect(boolean fresh, Duration patience) throws SQLException {
         boolean doubtful = failing || fresh;
         if (doubtful) {
             failing = true;
-            opener.prepare(patience(fresh, budget));
+            opener.prepare(patience);
             failing = false;
         }
         try {
@@ -134,6 +140,10 @@ public final class OwnConnections extends RecoveringSource {
         Duration left = Duration.ofNanos(budget.nanosLeft());
         Duration least = fresh ? timeouts.statement() : timeouts.work();
         return left.compareTo(least) > 0 ? left : least;
+    }
+
+    private static Duration least(Duration one, Duration other) {
+        return one.compareTo(other) <= 0 ? one : other;
     }
 
     /** Interrupts do not end it, the budget does: a release that waits here must not be lost to an interrupted body. */
