@@ -33,14 +33,11 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.parallel.Execution;
-import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Work on the connection that holds the lock. All pools have one connection. */
-@Execution(ExecutionMode.CONCURRENT)
 class OnConnectionTests {
 
     private static final String NAMESPACE = "work";
@@ -235,7 +232,8 @@ class OnConnectionTests {
                 assertThat(
                                 database.number(
                                         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity a"
-                                                + " WHERE application_name = 'pglock:" + NAMESPACE + ":A'"
+                                                + " WHERE datname = current_database() AND application_name = 'pglock:"
+                                                + NAMESPACE + ":A'"
                                                 + " AND NOT EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'advisory')"))
                         .isEqualTo(1);
                 await().during(lease.multipliedBy(2))

@@ -16,14 +16,11 @@ import java.time.Duration;
 import java.util.List;
 import org.assertj.core.api.SoftAssertions;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.parallel.Execution;
-import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What becomes of each call when the server answers it with an error, by the error's SQLSTATE. */
-@Execution(ExecutionMode.CONCURRENT)
 class ServerErrorTests {
 
     private static final String NAMESPACE = "test";
