@@ -8,6 +8,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 
 @Tag("long")
+@Tag("thorough")
 class AdvisoryWithoutTableElectionTests extends DatabaseElectionContract {
 
     private static ReplicaStores stores;

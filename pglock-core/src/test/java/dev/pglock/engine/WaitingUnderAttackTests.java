@@ -31,6 +31,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Three replicas whose waiters are many, are interrupted, have hardly any time, or lose the session that listens. */
 @Tag("long")
+@Tag("thorough")
 class WaitingUnderAttackTests {
 
     /** Odd on purpose: it reaches SQL, application names and log lines. */

@@ -11,10 +11,12 @@ import dev.pglock.testing.ReplicaStores;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Both strategies over connections with whatever a URL can ask of the driver, and as roles with whatever settings. */
+@Tag("thorough")
 class HostileConnectionsTests {
 
     private static final String NAMESPACE = "test";

@@ -14,6 +14,7 @@ import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Every question of the lab is answered as its sentence says; ten times in a row with {@code -Dpglock.test.lab.times=10}. */
 @Tag("long")
+@Tag("thorough")
 @Tag("lab")
 @EnabledOnOs(
         value = {OS.LINUX, OS.MAC},
