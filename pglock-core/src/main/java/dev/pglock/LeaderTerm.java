@@ -55,7 +55,12 @@ public final class LeaderTerm {
      * @return false once the term has ended
      */
     public boolean isActive() {
-        return end.get() == null && !left().isZero();
+        if (end.get() == null && left().isZero()) {
+            // A renewal may be answered yet. Whoever has been told that the term is over must not be the only one who
+            // was.
+            boolean ignored = end(End.NOT_RENEWED);
+        }
+        return end.get() == null;
     }
 
     /** How long it lasts unless its lock is renewed. */

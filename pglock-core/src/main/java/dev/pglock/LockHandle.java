@@ -151,7 +151,10 @@ public interface LockHandle extends AutoCloseable {
      * it returns has completed, however that is; then releases it, on the thread that completed it. {@link LockContext}
      * knows of the lock only while the body itself runs. If the lock is lost and {@link OnLost#INTERRUPT} applies, the body
      * is interrupted while it runs, and its stage is cancelled afterwards, on a thread of the registry, if it is a
-     * {@link java.util.concurrent.Future}.
+     * {@link java.util.concurrent.Future}. When the lock is only asked for, by an operator or the end of this replica, a
+     * stage is cancelled if its class has a {@code cancel} of its own; to cancel a plain {@link CompletableFuture} is to
+     * complete it under work that goes on, so that its lock would be released too soon: that work ends itself by
+     * {@link #onResign}, or keeps its lock.
      *
      * @param body begins the work and returns the stage of its end, never null
      * @param <T> the result of the stage

@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
  * The body that runs under a lock, once at most, as far as beginning, interrupting and ending it go. It is interrupted only
  * between its beginning and its end, once for being asked to end and once for the loss of its lock, and none of these
  * interrupts stays on the thread afterwards. A body whose work goes on elsewhere, after it has returned, has no thread to
- * interrupt any more: from then on it is cancelled instead.
+ * interrupt any more: from then on it is cancelled instead, where that ends it.
  */
 final class Execution {
 
@@ -30,7 +30,23 @@ final class Execution {
     private State state = State.NOT_BEGUN;
     private Told told = Told.NOTHING;
     private @Nullable Thread thread;
-    private @Nullable Runnable cancellation;
+    private @Nullable Cancellation cancellation;
+
+    /** How many interrupts of ours the thread has got. */
+    private int sent;
+
+    /** What is done in place of an interrupt. */
+    interface Cancellation {
+
+        /**
+         * Whether it ends the work, and not only the waiting for it: the lock of work that may go on must not be released
+         * for having asked it to end.
+         */
+        boolean endsTheWork();
+
+        /** Must not block. */
+        void cancel();
+    }
 
     /**
      * The calling thread runs the body from now on.
@@ -87,35 +103,42 @@ final class Execution {
             }
             told = why;
             if (thread != null) {
+                sent++;
                 thread.interrupt();
                 return true;
             }
         } finally {
             guard.unlock();
         }
-        if (cancellation != null) {
-            cancellation.run();
+        return cancelFor(why);
+    }
+
+    private boolean cancelFor(Told why) {
+        Cancellation there = cancellation;
+        if (there == null || (why != Told.LOST && !there.endsTheWork())) {
+            return false;
         }
+        there.cancel();
         return true;
     }
 
     /**
      * The body has left the calling thread, but not ended.
      *
-     * @param cancel what is done in place of an interrupt; at once if there has been one. Must not block
+     * @param instead of an interrupt; at once if there has been one
      */
-    void leaveThread(Runnable cancel) {
-        boolean late;
+    void leaveThread(Cancellation instead) {
+        Told before;
         guard.lock();
         try {
-            late = told != Told.NOTHING;
-            forgetThread(late);
-            cancellation = cancel;
+            before = told;
+            forgetThread(null);
+            cancellation = instead;
         } finally {
             guard.unlock();
         }
-        if (late) {
-            cancel.run();
+        if (before != Told.NOTHING) {
+            boolean ignored = cancelFor(before);
         }
     }
 
@@ -127,17 +150,20 @@ final class Execution {
     void end(@Nullable Throwable failure) {
         guard.lock();
         try {
-            // Whoever throws that has consumed our interrupt: one that is there now is somebody else's.
-            forgetThread(told != Told.NOTHING && !(failure instanceof InterruptedException));
+            forgetThread(failure);
             state = State.ENDED;
         } finally {
             guard.unlock();
         }
     }
 
-    /** An interrupt of ours that the body did not consume must not hit what its thread does next. */
-    private void forgetThread(boolean clear) {
-        if (thread != null && clear) {
+    /**
+     * An interrupt of ours that the body did not consume must not hit what its thread does next. Whoever throws an
+     * {@link InterruptedException} has consumed one: if we sent no other, what is there now is somebody else's.
+     */
+    private void forgetThread(@Nullable Throwable failure) {
+        int consumed = failure instanceof InterruptedException ? 1 : 0;
+        if (thread != null && sent > consumed) {
             Thread.interrupted();
         }
         thread = null;

@@ -65,7 +65,7 @@ final class Heartbeat extends Pulse {
     }
 
     /**
-     * How long after its grant a tenure is to be renewed: twice before its trust ends, which of a short lease is long before
+     * How long after its grant was asked for a tenure is to be renewed: twice before its trust ends, which of a short lease is long before
      * the lease does.
      */
     long interval(Duration lease) {
@@ -104,12 +104,32 @@ final class Heartbeat extends Pulse {
             attempt = 0;
             again = renew(all, interval);
             planAgain();
-        } else if (!again.isEmpty() && now - againAt >= 0) {
-            again = renew(again.stream().filter(held::contains).toList(), interval);
-            planAgain();
+        } else {
+            List<HeldLock> due = betweenBeats(all, now);
+            if (!due.isEmpty()) {
+                again = renew(due, interval);
+                planAgain();
+            }
         }
         long regular = lastBeat + interval;
         return !again.isEmpty() && againAt - regular < 0 ? againAt : regular;
+    }
+
+    /**
+     * What must not wait for the next regular beat: what is to be asked again, and what was granted by an answer that was
+     * late, because its trust counts from the question.
+     */
+    private List<HeldLock> betweenBeats(List<HeldLock> all, long now) {
+        List<HeldLock> late = all.stream()
+                .filter(lock -> !lock.isTakenUp() && now - lock.firstRenewalAt(interval(lock.lease())) >= 0)
+                .toList();
+        boolean isAgainDue = !again.isEmpty() && now - againAt >= 0;
+        if (late.isEmpty() && !isAgainDue) {
+            return List.of();
+        }
+        List<HeldLock> due = new ArrayList<>(late);
+        again.stream().filter(held::contains).forEach(due::add);
+        return due;
     }
 
     private void planAgain() {
@@ -123,6 +143,7 @@ final class Heartbeat extends Pulse {
      * @return those that are to be asked again: skipped ones, and after an exception all that have no answer
      */
     private List<HeldLock> renew(List<HeldLock> locks, long interval) {
+        locks.forEach(HeldLock::takeUp);
         List<HeldLock> open = new ArrayList<>();
         long began = System.nanoTime();
         boolean answered = true;

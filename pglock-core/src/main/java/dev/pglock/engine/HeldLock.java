@@ -47,6 +47,7 @@ final class HeldLock implements LockHandle {
 
     private final AtomicReference<@Nullable String> resignation = new AtomicReference<>();
     private final List<Runnable> whenResigning = new ArrayList<>();
+    private volatile boolean takenUp;
 
     HeldLock(Terms terms, Tenures tenures, LocalTable.Permit permit, Tenure granted) {
         this.terms = terms;
@@ -205,9 +206,7 @@ final class HeldLock implements LockHandle {
             throw t;
         }
         tenures.guarded(observed::leaveThread);
-        // Elsewhere, because whatever depends on the stage runs where it is cancelled: never among the heartbeats.
-        execution.leaveThread(
-                () -> tenures.callBack(this, () -> result.cancelBody(now().loss() == null ? null : lostException())));
+        execution.leaveThread(cancellation(result));
         stage.whenComplete((value, failure) -> {
             execution.end(failure);
             Throwable cause = failure == null ? null : LaterResult.causeOf(failure);
@@ -216,6 +215,22 @@ final class HeldLock implements LockHandle {
             result.complete(value, failure);
         });
         return result;
+    }
+
+    /** Elsewhere, because whatever depends on the stage runs where it is cancelled: never among the heartbeats. */
+    private Execution.Cancellation cancellation(LaterResult<?> result) {
+        return new Execution.Cancellation() {
+
+            @Override
+            public boolean endsTheWork() {
+                return result.cancellingEndsTheWork();
+            }
+
+            @Override
+            public void cancel() {
+                tenures.callBack(HeldLock.this, () -> result.cancelBody(now().loss() == null ? null : lostException()));
+            }
+        };
     }
 
     private void end(LockObserver.Running observed, @Nullable Throwable failure) {
@@ -264,6 +279,21 @@ final class HeldLock implements LockHandle {
 
     Duration lease() {
         return terms.lease();
+    }
+
+    /** {@link System#nanoTime()} at which its first renewal is due. */
+    long firstRenewalAt(long interval) {
+        return terms.heldSince() + interval;
+    }
+
+    /** Whether heartbeats know of it. */
+    boolean isTakenUp() {
+        return takenUp;
+    }
+
+    /** From now on every regular heartbeat renews it, whatever becomes of the first. */
+    void takeUp() {
+        takenUp = true;
     }
 
     /** {@link System#nanoTime()} at which the watchdog has to look at this tenure again. */
@@ -428,10 +458,11 @@ final class HeldLock implements LockHandle {
 
     /**
      * After a loss the row may still bear our name: the body has ended now, so that nobody needs to wait for its expiry.
-     * Where the database has told us that the tenure is over there is nothing left.
+     * Where the database has told us that the tenure is over there is nothing left. What a registry kept when it was closed
+     * stays kept: that its body's stage was cancelled for it does not say that its work has ended.
      */
     private void releaseWhatIsLeft(LossReason loss, @Nullable Throwable failure) {
-        if (loss == LossReason.TAKEN || loss == LossReason.SESSION_ENDED) {
+        if (loss == LossReason.TAKEN || loss == LossReason.SESSION_ENDED || loss == LossReason.CLOSED) {
             return;
         }
         try {

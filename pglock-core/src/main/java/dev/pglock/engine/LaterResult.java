@@ -40,6 +40,21 @@ final class LaterResult<T extends @Nullable Object> extends CompletableFuture<T>
         cancelBody(true);
     }
 
+    /**
+     * Whether to cancel the body's stage is to end its work. A {@link CompletableFuture} is completed by it, while whatever
+     * would have completed it goes on; one with a {@code cancel} of its own is taken to know what it does.
+     */
+    boolean cancellingEndsTheWork() {
+        if (!(body instanceof CompletableFuture)) {
+            return body instanceof Future;
+        }
+        try {
+            return body.getClass().getMethod("cancel", boolean.class).getDeclaringClass() != CompletableFuture.class;
+        } catch (NoSuchMethodException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
     /** A stage that cannot be cancelled goes on, and the lock with it. */
     private void cancelBody(boolean mayInterruptIfRunning) {
         if (body instanceof Future<?> future) {

@@ -118,6 +118,11 @@ public final class LockEngine implements LockRegistry, AutoCloseable {
             return denied(Denial.of(asked.name(), DenialReason.STOPPING));
         }
         LocalTable.Permit permit = local.tryEnter(asked.name());
+        if (permit != null && !gate.isOpen()) {
+            // It closed meanwhile, and whoever closed it may have seen nothing that is held.
+            permit.giveBack();
+            return denied(Denial.of(asked.name(), DenialReason.STOPPING));
+        }
         return permit == null ? denied(local.denial(asked.name(), settings.label())) : claimOnce(asked, permit);
     }
 

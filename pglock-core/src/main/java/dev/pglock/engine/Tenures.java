@@ -85,7 +85,7 @@ final class Tenures {
             heartbeat.restart();
         }
         held.add(lock);
-        heartbeat.wakeBy(System.nanoTime() + heartbeat.interval(lock.lease()));
+        heartbeat.wakeBy(lock.firstRenewalAt(heartbeat.interval(lock.lease())));
         watchdog.wakeBy(lock.deadline());
     }
 

@@ -407,7 +407,7 @@ class AdvisoryLossTests {
         try {
             Concurrently.run(4, i -> () -> {
                 LockEngine engine = i % 2 == 0 ? a : b;
-                for (int n = 0; n < 150; n++) {
+                for (int n = 0; n < 150 || grants.get() <= 50; n++) {
                     String name = "name " + n % 3;
                     try {
                         LockHandle lock =

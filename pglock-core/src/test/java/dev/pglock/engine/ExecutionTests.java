@@ -72,15 +72,55 @@ class ExecutionTests {
     }
 
     @Test
+    void whoEndsByTheFirstOfOurTwoInterruptsIsNotLeftTheSecond() {
+        begin();
+        assertThat(execution.askToEnd()).isTrue();
+        assertThat(Thread.interrupted()).as("consumed by the body").isTrue();
+        assertThat(execution.lose()).as("while it cleans up").isTrue();
+        execution.end(new InterruptedException());
+
+        assertThat(Thread.interrupted()).isFalse();
+    }
+
+    private static Execution.Cancellation counting(AtomicInteger cancelled, boolean endsTheWork) {
+        return new Execution.Cancellation() {
+
+            @Override
+            public boolean endsTheWork() {
+                return endsTheWork;
+            }
+
+            @Override
+            public void cancel() {
+                cancelled.incrementAndGet();
+            }
+        };
+    }
+
+    @Test
     void workThatWentOnElsewhereIsCancelledForEachOfTheTwo() {
         AtomicInteger cancelled = new AtomicInteger();
         begin();
-        execution.leaveThread(cancelled::incrementAndGet);
+        execution.leaveThread(counting(cancelled, true));
         assertThat(execution.askToEnd()).isTrue();
         assertThat(execution.lose()).isTrue();
         assertThat(execution.lose()).isFalse();
 
         assertThat(cancelled.get()).isEqualTo(2);
+        assertThat(Thread.interrupted()).isFalse();
+    }
+
+    @Test
+    void workThatCancellingDoesNotEndIsCancelledWhenThereIsNoLockLeftToReleaseUnderIt() {
+        AtomicInteger cancelled = new AtomicInteger();
+        begin();
+        assertThat(execution.askToEnd()).isTrue();
+        execution.leaveThread(counting(cancelled, false));
+        assertThat(execution.askToEnd()).isFalse();
+        assertThat(cancelled.get()).isZero();
+
+        assertThat(execution.lose()).isTrue();
+        assertThat(cancelled.get()).isEqualTo(1);
         assertThat(Thread.interrupted()).isFalse();
     }
 

@@ -20,6 +20,7 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -187,14 +188,70 @@ class LaterResultTests {
                 .until(() -> b.tryAcquire(LockRequest.of("n").version("1")).isPresent());
     }
 
+    /** A stage that knows how to end its work, which then ends in its own time. */
+    private static final class Obedient extends CompletableFuture<String> {
+
+        private final CountDownLatch asked = new CountDownLatch(1);
+
+        @Override
+        public boolean cancel(boolean mayInterruptIfRunning) {
+            asked.countDown();
+            return true;
+        }
+    }
+
     @Test
-    void aRegistryThatStopsWaitsForTheStageAndCancelsItInTheEnd() {
-        CompletableFuture<String> body = new CompletableFuture<>();
+    void aRegistryThatStopsWaitsForTheStageAndCancelsItInTheEnd() throws Exception {
+        Obedient body = new Obedient();
         CompletableFuture<String> result = run(granted(LockRequest.of("n")), body);
         assertThat(a.stop(Duration.ofMillis(50))).isFalse();
         a.interruptBodies();
+        assertThat(body.asked.await(5, TimeUnit.SECONDS)).isTrue();
+        assertThat(isFree()).as("its work has not ended").isFalse();
+        body.completeExceptionally(new CancellationException("asked to"));
         await().atMost(Duration.ofSeconds(5)).until(() -> a.stop(Duration.ofMillis(10)));
         assertThatExceptionOfType(CancellationException.class).isThrownBy(result::join);
         assertThat(isFree()).isTrue();
+    }
+
+    /** To cancel such a future is to complete it: the thread that works for it goes on, and needs its lock. */
+    @Test
+    void workThatCancellingItsFutureDoesNotEndKeepsItsLockWhoeverAsksForIt() throws Exception {
+        CountDownLatch go = new CountDownLatch(1);
+        CompletableFuture<Boolean> body = CompletableFuture.supplyAsync(() -> {
+            try {
+                return go.await(10, TimeUnit.SECONDS);
+            } catch (InterruptedException e) {
+                throw new CompletionException(e);
+            }
+        });
+        LockHandle lock = granted(LockRequest.of("n"));
+        CountDownLatch asked = new CountDownLatch(1);
+        lock.onResign(asked::countDown);
+        CompletableFuture<Boolean> result = run(lock, body);
+
+        assertThat(b.resign("n", "it shall run elsewhere")).isTrue();
+        assertThat(asked.await(5, TimeUnit.SECONDS))
+                .as("its own means of ending")
+                .isTrue();
+        a.interruptBodies();
+        assertThat(a.stop(Duration.ofMillis(300))).isFalse();
+        assertThat(body).isNotDone();
+        assertThat(isFree()).isFalse();
+
+        go.countDown();
+        assertThat(result.get(5, TimeUnit.SECONDS)).isTrue();
+        assertThat(isFree()).isTrue();
+    }
+
+    @Test
+    void whatIsKeptWhenTheRegistryClosesIsNotReleasedForItsCancelledStage() {
+        CompletableFuture<String> body = new CompletableFuture<>();
+        CompletableFuture<String> result = run(granted(LockRequest.of("n")), body);
+        a.close();
+        assertThatThrownBy(() -> result.get(5, TimeUnit.SECONDS)).hasCauseInstanceOf(LockLostException.class);
+        assertThat(body).isCancelled();
+        assertThat(isFree()).isFalse();
+        await().atMost(Duration.ofSeconds(5)).until(this::isFree);
     }
 }

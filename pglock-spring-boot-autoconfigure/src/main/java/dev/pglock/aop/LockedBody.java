@@ -90,6 +90,10 @@ interface LockedBody {
                 return CompletableFuture.completedFuture(future.get());
             } catch (ExecutionException e) {
                 return CompletableFuture.failedFuture(e.getCause() == null ? e : e.getCause());
+            } catch (InterruptedException e) {
+                // Meant for the work, which is elsewhere.
+                boolean ignored = future.cancel(true);
+                throw e;
             }
         }
 
