@@ -104,8 +104,9 @@ public final class SessionFactory {
     }
 
     Connection open(Budget budget) throws SQLException {
+        ConnectionSpec spec = spec();
         try {
-            return opened(budget);
+            return PlatformThread.call(() -> opened(spec, budget));
         } catch (SQLException e) {
             if (SqlStates.kindOf(e) == SqlStates.Kind.BUSY) {
                 // Of the work on a session this would say that somebody else is in the way. Nobody is.
@@ -115,8 +116,8 @@ public final class SessionFactory {
         }
     }
 
-    private Connection opened(Budget budget) throws SQLException {
-        Connection session = connect(spec(), budget);
+    private Connection opened(ConnectionSpec spec, Budget budget) throws SQLException {
+        Connection session = connect(spec, budget);
         boolean ready = false;
         try {
             SupportedDatabase.check(session);
