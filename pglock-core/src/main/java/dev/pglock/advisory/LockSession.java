@@ -177,7 +177,7 @@ final class LockSession {
             if (hasEnded()) {
                 throw new SQLException("The lock session has ended", "08003");
             }
-            leaveToWork();
+            String searchPath = leaveToWork();
             boolean done = false;
             try {
                 T result = work.on(connection);
@@ -185,18 +185,15 @@ final class LockSession {
                 done = true;
                 return result;
             } finally {
-                takeBack(done);
+                takeBack(done, searchPath);
             }
         } finally {
             turn.unlock();
         }
     }
 
-    private void leaveToWork() throws SQLException {
-        boolean ignored = PlatformThread.call(() -> {
-            SessionFactory.leaveToWork(connection, pid);
-            return true;
-        });
+    private @Nullable String leaveToWork() throws SQLException {
+        return PlatformThread.<@Nullable String>call(() -> SessionFactory.leaveToWork(connection, pid));
     }
 
     private void commit() throws SQLException {
@@ -208,13 +205,13 @@ final class LockSession {
         });
     }
 
-    private void takeBack(boolean done) {
+    private void takeBack(boolean done, @Nullable String searchPath) {
         try {
             boolean ignored = PlatformThread.call(() -> {
                 if (!done && !connection.getAutoCommit()) {
                     connection.rollback();
                 }
-                if (!sessions.takeBack(connection, pid)) {
+                if (!sessions.takeBack(connection, pid, searchPath)) {
                     throw new SQLException("The lock session has become another one", "08003");
                 }
                 watch();
