@@ -335,6 +335,22 @@ final class LockSession {
         }
     }
 
+    /**
+     * A claim has failed, and so has giving back what it may have been granted. Whoever speaks next does it, before the key is
+     * claimed once more, which would stack. Where nothing else is held nobody may speak for long, and nothing is lost with
+     * the session.
+     */
+    void leaveBehind(String name, long key, @Nullable TickKey tick) {
+        if (held.isEmpty() && ticks.isEmpty()) {
+            end();
+            return;
+        }
+        held.put(key, Held.leftOver(name));
+        if (tick != null) {
+            ticks.putIfAbsent(tick.key(), System.nanoTime());
+        }
+    }
+
     private boolean unlock(long key, String sql) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
             statement.setLong(1, key);
