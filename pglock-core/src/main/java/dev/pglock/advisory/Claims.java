@@ -178,7 +178,7 @@ final class Claims {
                     && ticks.wasMistaken(claim.tick(), guard);
             return again ? claim(connection, session, claim, id, elsewhere) : answer;
         } catch (SQLException e) {
-            freeAfterError(session, claim.key(), withRow ? null : tick, e);
+            freeAfterError(session, claim, withRow ? null : tick, e);
             if (SqlStates.kindOf(e) == SqlStates.Kind.MISSING_TABLE && withRow) {
                 rows.isThere(false);
                 return claim(connection, session, claim, id, elsewhere);
@@ -188,10 +188,11 @@ final class Claims {
     }
 
     /** An error after the grant must not leave the key behind: nobody here would know of it. */
-    private static void freeAfterError(LockSession session, long key, @Nullable TickKey tick, SQLException failure) {
+    private static void freeAfterError(LockSession session, Claim claim, @Nullable TickKey tick, SQLException failure) {
         try {
-            free(session, key, tick);
+            free(session, claim.key(), tick);
         } catch (SQLException e) {
+            session.leaveBehind(claim.name(), claim.key(), tick);
             failure.addSuppressed(e);
         }
     }

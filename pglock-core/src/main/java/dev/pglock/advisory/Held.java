@@ -27,6 +27,11 @@ record Held(
         return new Held(name, fence, acquiredAt, System.nanoTime(), tick, null);
     }
 
+    /** Nobody's tenure: a claim that failed may have left the key behind, to be given back. */
+    static Held leftOver(String name) {
+        return new Held(name, 0, Instant.EPOCH, System.nanoTime(), null, System.nanoTime());
+    }
+
     /** The tenure has ended; its minimum hold has not. */
     Held keptFor(Duration minHold) {
         return new Held(name, fence, acquiredAt, grantedAt, tick, grantedAt + minHold.toNanos());

@@ -2,6 +2,7 @@ package dev.pglock.advisory;
 
 import dev.pglock.ConnectionWork;
 import dev.pglock.jdbc.Conflicts;
+import dev.pglock.jdbc.PlatformThread;
 import dev.pglock.jdbc.SessionFactory;
 import dev.pglock.jdbc.SqlStates;
 import dev.pglock.jdbc.Telling;
@@ -90,7 +91,7 @@ final class LockSession {
     }
 
     /**
-     * Does work in turn. The caller's interrupt neither stops it nor gets lost. An I/O error or the end of the session ends
+     * Does work in turn, away from a virtual thread. The caller's interrupt neither stops it nor gets lost. An I/O error or the end of the session ends
      * it here as well; any other error leaves it, and all that it holds, as it was.
      */
     <T extends @Nullable Object> T ask(Duration budget, Work<T> work) throws SQLException {
@@ -99,7 +100,7 @@ final class LockSession {
         try {
             interrupted |= awaitTurn(until);
             try {
-                return askInTurn(until, work);
+                return PlatformThread.call(() -> askInTurn(until, work));
             } finally {
                 turn.unlock();
             }
@@ -176,32 +177,46 @@ final class LockSession {
             if (hasEnded()) {
                 throw new SQLException("The lock session has ended", "08003");
             }
-            SessionFactory.leaveToWork(connection, pid);
+            String searchPath = leaveToWork();
             boolean done = false;
             try {
                 T result = work.on(connection);
-                if (!connection.getAutoCommit()) {
-                    connection.commit();
-                }
+                commit();
                 done = true;
                 return result;
             } finally {
-                takeBack(done);
+                takeBack(done, searchPath);
             }
         } finally {
             turn.unlock();
         }
     }
 
-    private void takeBack(boolean done) {
+    private @Nullable String leaveToWork() throws SQLException {
+        return PlatformThread.<@Nullable String>call(() -> SessionFactory.leaveToWork(connection, pid));
+    }
+
+    private void commit() throws SQLException {
+        boolean ignored = PlatformThread.call(() -> {
+            if (!connection.getAutoCommit()) {
+                connection.commit();
+            }
+            return true;
+        });
+    }
+
+    private void takeBack(boolean done, @Nullable String searchPath) {
         try {
-            if (!done && !connection.getAutoCommit()) {
-                connection.rollback();
-            }
-            if (!sessions.takeBack(connection, pid)) {
-                throw new SQLException("The lock session has become another one", "08003");
-            }
-            watch();
+            boolean ignored = PlatformThread.call(() -> {
+                if (!done && !connection.getAutoCommit()) {
+                    connection.rollback();
+                }
+                if (!sessions.takeBack(connection, pid, searchPath)) {
+                    throw new SQLException("The lock session has become another one", "08003");
+                }
+                watch();
+                return true;
+            });
         } catch (SQLException e) {
             log.debug("A lock session cannot be used any more after the work on it", e);
             end();
@@ -317,6 +332,22 @@ final class LockSession {
                 held.put(key, tenure.over());
             }
             endIfClosing();
+        }
+    }
+
+    /**
+     * A claim has failed, and so has giving back what it may have been granted. Whoever speaks next does it, before the key is
+     * claimed once more, which would stack. Where nothing else is held nobody may speak for long, and nothing is lost with
+     * the session.
+     */
+    void leaveBehind(String name, long key, @Nullable TickKey tick) {
+        if (held.isEmpty() && ticks.isEmpty()) {
+            end();
+            return;
+        }
+        held.put(key, Held.leftOver(name));
+        if (tick != null) {
+            ticks.putIfAbsent(tick.key(), System.nanoTime());
         }
     }
 

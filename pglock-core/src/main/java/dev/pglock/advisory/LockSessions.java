@@ -1,5 +1,6 @@
 package dev.pglock.advisory;
 
+import dev.pglock.jdbc.PlatformThread;
 import dev.pglock.jdbc.SessionFactory;
 import dev.pglock.jdbc.TransactionPooler;
 import dev.pglock.jdbc.UnsupportedDatabaseException;
@@ -63,6 +64,10 @@ public final class LockSessions {
     LockSession open(Duration budget) throws SQLException {
         long until = System.nanoTime() + budget.toNanos();
         Connection session = sessions.open(budget);
+        return PlatformThread.call(() -> ready(session, until));
+    }
+
+    private LockSession ready(Connection session, long until) throws SQLException {
         boolean ready = false;
         try {
             hurry(session, until);

@@ -17,6 +17,11 @@ final class DeferredInterrupt implements AutoCloseable {
         return interrupted;
     }
 
+    /** One was told by an exception, which took it away. */
+    void seen() {
+        seen = true;
+    }
+
     /** Whether an interrupt is what ended it. */
     static boolean ended(Throwable failure) {
         for (@Nullable Throwable t = failure; t != null; t = t.getCause()) {

@@ -249,8 +249,10 @@ public final class OwnConnections extends RecoveringSource {
     @Override
     public Connection open(Duration budget) throws SQLException {
         Connection session = sessions.open(budget);
-        SessionFactory.leaveToWork(session);
-        return session;
+        return PlatformThread.call(() -> {
+            SessionFactory.leaveToWork(session);
+            return session;
+        });
     }
 
     @Override

@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.Executor;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.postgresql.core.BaseConnection;
 import org.postgresql.jdbc.PgConnection;
 
@@ -40,9 +41,10 @@ public final class SessionFactory {
 
     private static final int ATTEMPTS = 10;
 
-    /** Undoes what is in the way of somebody else's work, on that session and no other. */
+    /** Undoes what is in the way of somebody else's work, on that session and no other. Tells where it looks for tables. */
     private static final String OWN_WAYS = """
-            SELECT set_config(s.name, CASE s.name WHEN 'idle_session_timeout' THEN '0' ELSE s.reset_val END, false)
+            SELECT current_setting('search_path') AS search_path,
+                   set_config(s.name, CASE s.name WHEN 'idle_session_timeout' THEN '0' ELSE s.reset_val END, false)
             FROM pg_catalog.pg_settings s
             WHERE pg_backend_pid() = ?::int
               AND s.name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'enable_seqscan',
@@ -104,8 +106,9 @@ public final class SessionFactory {
     }
 
     Connection open(Budget budget) throws SQLException {
+        ConnectionSpec spec = spec();
         try {
-            return opened(budget);
+            return PlatformThread.call(() -> opened(spec, budget));
         } catch (SQLException e) {
             if (SqlStates.kindOf(e) == SqlStates.Kind.BUSY) {
                 // Of the work on a session this would say that somebody else is in the way. Nobody is.
@@ -115,8 +118,8 @@ public final class SessionFactory {
         }
     }
 
-    private Connection opened(Budget budget) throws SQLException {
-        Connection session = connect(spec(), budget);
+    private Connection opened(ConnectionSpec spec, Budget budget) throws SQLException {
+        Connection session = connect(spec, budget);
         boolean ready = false;
         try {
             SupportedDatabase.check(session);
@@ -181,38 +184,49 @@ public final class SessionFactory {
      *
      * @param session the session
      * @param pid the server process on which {@link #applySettings} has set it up; any other is left as it is
+     * @return its search path, for {@link #takeBack}: that of role, database or URL, or whatever a pooler has made of it;
+     *     null if it is another server process
      * @throws SQLException if that failed
      */
-    public static void leaveToWork(Connection session, int pid) throws SQLException {
+    public static @Nullable String leaveToWork(Connection session, int pid) throws SQLException {
+        String searchPath;
         try (PreparedStatement statement = session.prepareStatement(OWN_WAYS)) {
             statement.setInt(1, pid);
-            boolean ignored = statement.execute();
+            try (ResultSet row = statement.executeQuery()) {
+                searchPath = row.next() ? row.getString("search_path") : null;
+            }
         }
         session.setNetworkTimeout(DIRECT, 0);
         session.setAutoCommit(false);
+        return searchPath;
     }
 
     /** The same for a session that nobody but {@link #open} has set up. */
     static void leaveToWork(Connection session) throws SQLException {
-        leaveToWork(session, announcedPid(session));
+        String ignored = leaveToWork(session, announcedPid(session));
     }
 
     /**
-     * Takes a session back from the work that it was left to: set up as before, whatever the work has set, and as the role
-     * that has logged in.
+     * Takes a session back from the work that it was left to: set up as before, whatever the work has set, as the role that
+     * has logged in, and with the tables in sight that were.
      *
      * @param session the session, in no transaction
      * @param pid the server process that it is expected to be
+     * @param searchPath as {@link #leaveToWork} has told it
      * @return false if it is another one
      * @throws SQLException if that failed
      */
-    public boolean takeBack(Connection session, int pid) throws SQLException {
+    public boolean takeBack(Connection session, int pid, @Nullable String searchPath) throws SQLException {
         session.setNetworkTimeout(DIRECT, (int) settings.timeouts().answer().toMillis());
         if (session.isReadOnly()) {
             session.setReadOnly(false);
         }
         session.setAutoCommit(true);
-        if (!applySettings(session, pid)) {
+        Map<String, String> asBefore = serverSettings();
+        if (searchPath != null) {
+            asBefore.put("search_path", searchPath);
+        }
+        if (!applySettings(session, pid, asBefore)) {
             return false;
         }
         try (Statement statement = session.createStatement()) {
@@ -257,14 +271,18 @@ public final class SessionFactory {
      * @throws SQLException if that failed
      */
     public boolean applySettings(Connection session, int pid) throws SQLException {
+        return applySettings(session, pid, serverSettings());
+    }
+
+    private boolean applySettings(Connection session, int pid, Map<String, String> ours) throws SQLException {
         try {
-            return apply(session, pid);
+            return apply(session, pid, ours);
         } catch (SQLException e) {
             if (SqlStates.kindOf(e) != SqlStates.Kind.BUSY) {
                 throw e;
             }
             giveTime(session, pid);
-            return apply(session, pid);
+            return apply(session, pid, ours);
         }
     }
 
@@ -283,8 +301,7 @@ public final class SessionFactory {
         }
     }
 
-    private boolean apply(Connection session, int pid) throws SQLException {
-        Map<String, String> ours = serverSettings();
+    private static boolean apply(Connection session, int pid, Map<String, String> ours) throws SQLException {
         Array names = session.createArrayOf("text", ours.keySet().toArray());
         Array values = session.createArrayOf("text", ours.values().toArray());
         try (PreparedStatement statement = session.prepareStatement(SETTINGS)) {

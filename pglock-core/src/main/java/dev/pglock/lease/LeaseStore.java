@@ -10,6 +10,7 @@ import dev.pglock.LockStrategy;
 import dev.pglock.jdbc.ConnectionSource;
 import dev.pglock.jdbc.ConnectionSource.Lane;
 import dev.pglock.jdbc.JdbcTimeouts;
+import dev.pglock.jdbc.PlatformThread;
 import dev.pglock.jdbc.SqlStates;
 import dev.pglock.jdbc.SqlWork;
 import dev.pglock.jdbc.Telling;
@@ -324,9 +325,11 @@ public final class LeaseStore implements LockStore {
             boolean committed = false;
             try {
                 T result = work.on(FencedConnection.around(connection, commits, held));
-                commits.check(connection, held);
-                connection.commit();
-                committed = true;
+                committed = PlatformThread.call(() -> {
+                    commits.check(connection, held);
+                    connection.commit();
+                    return true;
+                });
                 return result;
             } finally {
                 if (!committed) {

@@ -10,6 +10,7 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Savepoint;
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Locks that last as long as somebody else's transaction, for both strategies: by the name's key, and then by a look at its
@@ -29,22 +30,27 @@ public final class TransactionLock {
 
     private final ConnectionSource own;
     private final SameDatabase home;
-    private final LeaseRows rows;
+    private final LeaseTable table;
     private final String namespace;
     private final Duration budget;
+
+    /** Null: the table has not been found yet. */
+    private volatile @Nullable LeaseRows rows;
 
     /**
      * Creates the locks of one namespace.
      *
      * @param own for the look where the transaction's own would be of no use
-     * @param table the lease table; it need not exist
+     * @param table the lease table; it need not exist. Without a schema it is looked up on a connection of ours: the caller's
+     *     search path may lead to another of that name
      * @param namespace the namespace
      * @param budget how long that look may take
      */
     public TransactionLock(ConnectionSource own, LeaseTable table, String namespace, Duration budget) {
         this.own = own;
         this.home = new SameDatabase(own, budget);
-        this.rows = new LeaseRows(table);
+        this.table = table;
+        this.rows = table.isQualified() ? new LeaseRows(table) : null;
         this.namespace = namespace;
         this.budget = budget;
     }
@@ -95,11 +101,29 @@ public final class TransactionLock {
                 seesNews = row.getBoolean("sees_news");
             }
         }
-        SqlWork<Boolean> look = (connection, unanswered) -> isFree(connection, name);
+        LeaseRows there = rows();
+        if (there == null) {
+            // Without the table there is nothing that could say no.
+            return true;
+        }
+        SqlWork<Boolean> look = (connection, unanswered) -> isFree(there, connection, name);
         return seesNews ? here(transaction, look) : onOwn(look);
     }
 
-    /** What the caller's search path does not show, or his role may not read, ours may. */
+    private @Nullable LeaseRows rows() throws SQLException {
+        LeaseRows known = rows;
+        if (known == null) {
+            LeaseTable found = own.<@Nullable LeaseTable>run(
+                    ConnectionSource.Lane.WORK,
+                    budget,
+                    (connection, unanswered) -> LeaseSchema.resolve(connection, table));
+            known = found == null ? null : new LeaseRows(found);
+            rows = known;
+        }
+        return known;
+    }
+
+    /** What the caller's role may not read, ours may. */
     private boolean here(Connection transaction, SqlWork<Boolean> look) throws SQLException {
         Savepoint before = transaction.setSavepoint();
         boolean looked = false;
@@ -120,7 +144,7 @@ public final class TransactionLock {
         }
     }
 
-    /** Without the table there is nothing that could say no. */
+    /** A table that has gone says nothing either. */
     private boolean onOwn(SqlWork<Boolean> look) throws SQLException {
         try {
             return own.run(ConnectionSource.Lane.WORK, budget, look);
@@ -132,7 +156,7 @@ public final class TransactionLock {
         }
     }
 
-    private boolean isFree(Connection connection, String name) throws SQLException {
+    private boolean isFree(LeaseRows rows, Connection connection, String name) throws SQLException {
         return rows.read(connection, namespace, name).stream()
                 .map(info -> info.state())
                 .allMatch(state -> state == LockState.FREE || state == LockState.EXPIRED);

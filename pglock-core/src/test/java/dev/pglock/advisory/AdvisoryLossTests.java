@@ -48,6 +48,7 @@ import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Sessions that end, answers that get lost, keys that are gone, processes that stand still or die. */
 @Execution(ExecutionMode.CONCURRENT)
@@ -218,6 +219,45 @@ class AdvisoryLossTests {
         assertThat(renewed(a, "held", lock)).isEqualTo(Result.RENEWED);
         assertThat(stores.keysHeld()).isEqualTo(1);
         assertThat(a.release(release("held", lock))).isTrue();
+        assertThat(stores.keysHeld()).isZero();
+    }
+
+    /** Of two errors in a row, the second one meets what is done about the first. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aKeyThatAFailedClaimCouldNotGiveBackIsGivenBackByWhoeverSpeaksNextOrWithTheSession(boolean holdsMore)
+            throws Exception {
+        database.execute("ALTER DATABASE " + database.name() + " SET search_path = broken, pg_catalog, public");
+        AdvisoryStore a = store("A");
+        AdvisoryStore b = store("B");
+        ClaimAnswer.Granted lock = holdsMore ? granted(a.claim(claim("held"))) : null;
+        database.execute("""
+                CREATE SCHEMA broken;
+                CREATE FUNCTION broken.pg_advisory_unlock(bigint) RETURNS boolean LANGUAGE plpgsql
+                  AS $$ BEGIN RAISE 'cancelled' USING ERRCODE = '57014'; END $$;
+                CREATE FUNCTION broken.refuse() RETURNS trigger LANGUAGE plpgsql
+                  AS $$ BEGIN RAISE 'cancelled' USING ERRCODE = '57014'; END $$;
+                CREATE TRIGGER refuse BEFORE INSERT ON public.pglock_lease FOR EACH ROW EXECUTE FUNCTION broken.refuse();
+                """);
+
+        assertThat(a.claim(new Claim("name", key("name"), LEASE, null, "payload")))
+                .isInstanceOf(ClaimAnswer.Denied.class);
+
+        if (lock == null) {
+            await().atMost(LEASE.dividedBy(2))
+                    .untilAsserted(() -> assertThat(stores.keysHeld()).isZero());
+            database.execute("DROP SCHEMA broken CASCADE");
+        } else {
+            assertThat(a.untilTidyUp()).as("is planned at once").isEqualTo(Duration.ZERO);
+            database.execute("DROP SCHEMA broken CASCADE");
+            assertThat(renewed(a, "held", lock)).isEqualTo(Result.RENEWED);
+            assertThat(stores.keysHeld()).isEqualTo(1);
+            assertThat(a.release(release("held", lock))).isTrue();
+        }
+        for (AdvisoryStore store : List.of(a, b)) {
+            assertThat(store.release(release("name", granted(store.claim(claim("name"))))))
+                    .isTrue();
+        }
         assertThat(stores.keysHeld()).isZero();
     }
 

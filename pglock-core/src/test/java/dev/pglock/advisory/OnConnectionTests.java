@@ -139,9 +139,16 @@ class OnConnectionTests {
 
     /** As migrations do. The row is written by the role that has logged in. */
     @ParameterizedTest
-    @ValueSource(strings = {"SET ROLE %s", "SET SESSION AUTHORIZATION %s", "SET default_transaction_read_only = on"})
+    @ValueSource(
+            strings = {
+                "SET ROLE %s",
+                "SET SESSION AUTHORIZATION %s",
+                "SET default_transaction_read_only = on",
+                "SET search_path = pg_catalog"
+            })
     void whatTheWorkHasSetIsNotInTheWayOfItsRelease(String setting) throws Exception {
         String owner = database.server().newRole();
+        stores.unqualified();
         LockEngine a = engine(LockStrategy.ADVISORY, "A");
         LockRequest request = LockRequest.of("backfill").version("1");
 
@@ -151,6 +158,27 @@ class OnConnectionTests {
         });
 
         assertThat(database.text("SELECT completed FROM pglock_lease")).isEqualTo("{1}");
+        assertThat(stores.keysHeld()).isZero();
+    }
+
+    /** As with a schema for each tenant: the locks' own is the one that the session began with. */
+    @Test
+    void workInAnotherSchemaLeavesItsReleaseInThatOfTheLocks() throws Exception {
+        for (String schema : List.of("locks", "tenant")) {
+            database.execute("CREATE SCHEMA " + schema + "; CREATE TABLE " + schema
+                    + ".pglock_lease (LIKE public.pglock_lease INCLUDING ALL)");
+        }
+        StoreIdentity identity = StoreIdentity.random(NAMESPACE, "A");
+        LockEngine a = engine(
+                identity, stores.unqualified().store(identity, database.url() + "?currentSchema=locks", LEASE, 1));
+
+        a.onConnection(LockRequest.of("backfill").version("1"), connection -> {
+            connection.setSchema("tenant");
+            return null;
+        });
+
+        assertThat(database.text("SELECT completed FROM locks.pglock_lease")).isEqualTo("{1}");
+        assertThat(database.number("SELECT count(*) FROM tenant.pglock_lease")).isZero();
         assertThat(stores.keysHeld()).isZero();
     }
 

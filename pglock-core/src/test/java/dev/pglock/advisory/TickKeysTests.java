@@ -168,6 +168,30 @@ class TickKeysTests {
         await().atMost(Duration.ofSeconds(5)).until(() -> c.claim(claim("name", tick)) instanceof ClaimAnswer.Granted);
     }
 
+    @Test
+    void theKeyOfATickThatAFailedClaimCouldNotGiveBackIsGivenBackByWhoeverSpeaksNext() {
+        database.execute("ALTER DATABASE " + database.name() + " SET search_path = broken, pg_catalog, public");
+        AdvisoryStore c = stores.store(StoreIdentity.random(NAMESPACE, "C"));
+        ClaimAnswer.Granted other = granted(c, "other", null);
+        Tick tick = new Tick.Rate("rate", Duration.ofMinutes(5));
+        database.execute("""
+                CREATE SCHEMA broken;
+                CREATE FUNCTION broken.to_regclass(text) RETURNS regclass LANGUAGE plpgsql
+                  AS $$ BEGIN RAISE EXCEPTION 'not now' USING ERRCODE = '57014'; END $$;
+                CREATE FUNCTION broken.pg_advisory_unlock(bigint) RETURNS boolean LANGUAGE plpgsql
+                  AS $$ BEGIN RAISE EXCEPTION 'not now' USING ERRCODE = '57014'; END $$;
+                """);
+
+        assertThat(denied(c, "name", tick)).isEqualTo(DenialReason.KEY_BUSY);
+
+        assertThat(stores.keysHeld()).isEqualTo(3);
+        database.execute("DROP SCHEMA broken CASCADE");
+        c.tidyUp();
+        assertThat(stores.keysHeld()).isEqualTo(1);
+        run(b, "name", tick);
+        assertThat(c.release(release("other", other))).isTrue();
+    }
+
     /** Its body may never end; the session lives on with other locks. */
     @Test
     void aDelayWhoseLockWasLostIsCountedFromTheLoss() {

@@ -144,6 +144,35 @@ class TransactionLockTests {
         }
     }
 
+    /** Whoever has a schema for each tenant may have a table of that name in each. */
+    @Test
+    void itLooksIntoTheTableOfTheLocksWhereverTheTransactionLooksForItsOwn() throws Exception {
+        stores.unqualified();
+        database.execute(
+                "CREATE SCHEMA tenant; CREATE TABLE tenant.pglock_lease (LIKE public.pglock_lease INCLUDING ALL)");
+        database.execute("ALTER TABLE public.pglock_lease RENAME TO pglock_lease_to_be");
+        LockEngine advisory = engine(LockStrategy.ADVISORY, "A");
+        LockEngine lease = engine(LockStrategy.LEASE, "B");
+        try (Connection transaction = transaction(Connection.TRANSACTION_READ_COMMITTED)) {
+            TestDatabase.text(transaction, "SELECT set_config('search_path', 'tenant', false)");
+            assertThat(advisory.tryAcquireInTransaction(transaction, "name"))
+                    .as("without the table")
+                    .isTrue();
+            transaction.commit();
+            database.execute("ALTER TABLE pglock_lease_to_be RENAME TO pglock_lease");
+            LockHandle held = lease.tryAcquire(LockRequest.of("name")).orElseThrow();
+
+            for (LockEngine engine : List.of(advisory, lease)) {
+                assertThat(engine.tryAcquireInTransaction(transaction, "name")).isFalse();
+            }
+
+            assertThat(held.release()).isTrue();
+            for (LockEngine engine : List.of(advisory, lease)) {
+                assertThat(engine.tryAcquireInTransaction(transaction, "name")).isTrue();
+            }
+        }
+    }
+
     @Test
     void aTransactionInADatabaseOfTheSameNameOnAnotherServerIsRefused() throws Exception {
         LockEngine a = engine(LockStrategy.ADVISORY, "A");

@@ -26,6 +26,7 @@ public final class ReplicaStores implements AutoCloseable {
 
     private final TestDatabase database;
     private final List<AutoCloseable> open = new CopyOnWriteArrayList<>();
+    private LeaseTable table = TABLE;
     private String role;
     private String password;
 
@@ -39,6 +40,12 @@ public final class ReplicaStores implements AutoCloseable {
     public ReplicaStores as(String itsRole) {
         role = itsRole;
         password = itsRole;
+        return this;
+    }
+
+    /** From now on the table is not named by its schema: it is found by the search path. */
+    public ReplicaStores unqualified() {
+        table = LeaseTable.parse(TABLE.name());
         return this;
     }
 
@@ -82,7 +89,7 @@ public final class ReplicaStores implements AutoCloseable {
                 reads,
                 identity,
                 KeyDerivation.SHA256,
-                new AdvisorySettings(TABLE, lease, maxLocks, JdbcTimeouts.of(lease)));
+                new AdvisorySettings(table, lease, maxLocks, JdbcTimeouts.of(lease)));
         open.add(store);
         return store;
     }
@@ -93,7 +100,7 @@ public final class ReplicaStores implements AutoCloseable {
 
     public LeaseStore lease(StoreIdentity identity, String url, Duration lease, int connections) {
         OwnConnections own = new OwnConnections(sessions(identity, url, lease), connections);
-        LeaseStore store = new LeaseStore(own, identity, TABLE, JdbcTimeouts.of(lease), Duration.ZERO);
+        LeaseStore store = new LeaseStore(own, identity, table, JdbcTimeouts.of(lease), Duration.ZERO);
         open.add(store);
         return store;
     }
