@@ -91,8 +91,8 @@ final class LockSession {
     }
 
     /**
-     * Does work in turn, away from a virtual thread. The caller's interrupt neither stops it nor gets lost. An I/O error or the end of the session ends
-     * it here as well; any other error leaves it, and all that it holds, as it was.
+     * Does work in turn, away from a virtual thread. The caller's interrupt neither stops it nor gets lost. An I/O error or
+     * the end of the session ends it here as well; any other error leaves it, and all that it holds, as it was.
      */
     <T extends @Nullable Object> T ask(Duration budget, Work<T> work) throws SQLException {
         long until = System.nanoTime() + budget.toNanos();
