@@ -150,6 +150,7 @@ final class LeaseClaims {
     /** After a claim without an answer: what it was granted, if it was, with a fence beyond what was known before it. */
     ClaimAnswer.@Nullable Granted adopt(Connection connection, LeaseSql sql, Claim claim, long knownBefore)
             throws SQLException {
+        TickGuard tick = ticks.guard(connection, claim.tick());
         try (PreparedStatement statement = connection.prepareStatement(sql.adopt)) {
             statement.setString(1, identity.namespace());
             statement.setString(2, claim.name());
@@ -157,6 +158,8 @@ final class LeaseClaims {
             statement.setLong(4, knownBefore);
             statement.setDouble(5, LeaseStore.seconds(claim.lease()));
             statement.setString(6, claim.data());
+            statement.setString(7, claim.version());
+            int ignored = TickQuestion.setBounds(statement, TickQuestion.setTick(statement, 7, tick), tick);
             try (ResultSet row = statement.executeQuery()) {
                 if (!row.next()) {
                     return null;

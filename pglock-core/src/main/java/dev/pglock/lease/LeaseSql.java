@@ -109,18 +109,29 @@ final class LeaseSql {
 
     /**
      * After a claim without an answer: takes over what it was granted, if it was. The tenure is renewed with it, because
-     * the row may also be that of an older claim whose answer got lost, for a shorter lease.
+     * the row may also be that of an older claim whose answer got lost, for a shorter lease. It may have been granted before
+     * what now stands in the way of this one: there must be nothing that would deny a claim but the tick that this claim has
+     * remembered itself. Whatever is not taken over is claimed like any other.
      */
     private static final String ADOPT = """
             WITH ask AS (
               SELECT ?::text AS namespace, ?::text AS name, ?::uuid AS holder, ?::bigint AS own_fence,
-                     make_interval(secs => ?::float8) AS lease, ?::text AS data
+                     make_interval(secs => ?::float8) AS lease, ?::text AS data, ?::text AS version,
+                     ?::text AS trigger, ?::text::timestamptz AS tick, make_interval(secs => ?::float8) AS reach,
+                     make_interval(secs => ?::float8) AS slack
             )
             UPDATE pglock_lease l
             SET expires_at = greatest(l.expires_at, clock_timestamp() + ask.lease), data = ask.data
             FROM ask
             WHERE l.namespace = ask.namespace AND l.name = ask.name AND l.holder = ask.holder
               AND l.fence > ask.own_fence AND l.expires_at > clock_timestamp()
+              AND l.paused IS NULL AND (ask.version = ANY (l.completed)) IS NOT TRUE
+              AND CASE WHEN ask.trigger IS NULL
+                            THEN (l.last_finished_at BETWEEN clock_timestamp() - ask.reach
+                                                         AND clock_timestamp() + ask.slack) IS NOT TRUE
+                       WHEN ask.tick IS NOT NULL THEN (l.ticks ->> ask.trigger)::timestamptz = ask.tick
+                       ELSE (l.ticks ->> ask.trigger)::timestamptz BETWEEN clock_timestamp() - ask.reach
+                                                                       AND clock_timestamp() + ask.slack END
             RETURNING l.fence, l.acquired_at, l.expires_at
             """;
 

@@ -5,8 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
+import dev.pglock.DenialReason;
 import dev.pglock.LockStorageException;
 import dev.pglock.RunOutcome;
+import dev.pglock.Tick;
 import dev.pglock.jdbc.ConnectionSpec;
 import dev.pglock.store.Claim;
 import dev.pglock.store.ClaimAnswer;
@@ -17,6 +19,8 @@ import dev.pglock.store.StoreIdentity;
 import dev.pglock.testing.TcpProxy;
 import dev.pglock.testing.TestDatabase;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
@@ -77,6 +81,75 @@ class LostAnswerTests {
         assertThat(a.find("known").orElseThrow().data()).isEqualTo("payload");
         assertThat(Duration.between(lock.acquiredAt(), lock.expiresAt()))
                 .isGreaterThanOrEqualTo(Duration.ofSeconds(20));
+    }
+
+    /** What it was granted for then is not what is asked for now. */
+    @Test
+    void aLeftoverOfAnOlderClaimIsAdoptedOnlyWhereAClaimWouldBeGranted() {
+        StoreIdentity identity = StoreIdentity.random(LeaseStores.NAMESPACE, "C");
+        LeaseStore c = stores.store(identity, stores.spec(database.url(wire)), LeaseStores.TABLE, Duration.ZERO);
+        c.release(LeaseStores.release("warm", granted(c, "warm")));
+        Instant tick = Instant.now().truncatedTo(ChronoUnit.MICROS).minus(Duration.ofMinutes(5));
+        Instant earlier = tick.minus(Duration.ofMinutes(1));
+
+        leaveBehind(identity, "paused = 'for the test'");
+        assertThat(reasonAfterLostAnswer(c, LeaseStores.claim("known"))).isEqualTo(DenialReason.PAUSED);
+
+        leaveBehind(identity, "paused = NULL, completed = '{1}'");
+        assertThat(reasonAfterLostAnswer(c, new Claim("known", LeaseStores.key("known"), LeaseStores.LEASE, "1", null)))
+                .isEqualTo(DenialReason.DONE);
+
+        leaveBehind(identity, "ticks = jsonb_build_object('own', '" + tick + "'::timestamptz)");
+        assertThat(reasonAfterLostAnswer(c, LeaseStores.claim("known", new Tick.Moment("own", earlier))))
+                .isEqualTo(DenialReason.TICK_DONE);
+
+        leaveBehind(identity, "ticks = jsonb_build_object('own', '" + earlier + "'::timestamptz)");
+        wire.loseNextAnswer();
+        ClaimAnswer.Granted anew = granted(c.claim(LeaseStores.claim("known", new Tick.Moment("own", tick))));
+        assertThat(c.release(LeaseStores.release("known", anew))).isTrue();
+        assertThat(b.claim(LeaseStores.claim("known", new Tick.Moment("own", tick))))
+                .as("the tick is remembered")
+                .isInstanceOfSatisfying(
+                        ClaimAnswer.Denied.class,
+                        denied -> assertThat(denied.denial().reason()).isEqualTo(DenialReason.TICK_DONE));
+
+        leaveBehind(identity, "last_finished_at = clock_timestamp()");
+        assertThat(reasonAfterLostAnswer(c, LeaseStores.claim("known", new Tick.Delay(Duration.ofMinutes(1)))))
+                .isEqualTo(DenialReason.TICK_DONE);
+    }
+
+    /** As a claim does that was granted unheard, long ago. */
+    private void leaveBehind(StoreIdentity identity, String what) {
+        database.execute("UPDATE pglock_lease SET holder = '" + identity.holder() + "', holder_label = 'C',"
+                + " fence = greatest(fence + 1, pg_current_xact_id()::text::bigint), acquired_at = clock_timestamp(),"
+                + " expires_at = clock_timestamp() + interval '1 hour', " + what + " WHERE name = 'known'");
+    }
+
+    private DenialReason reasonAfterLostAnswer(LeaseStore store, Claim claim) {
+        wire.loseNextAnswer();
+        ClaimAnswer answer = store.claim(claim);
+        assertThat(answer).isInstanceOf(ClaimAnswer.Denied.class);
+        return ((ClaimAnswer.Denied) answer).denial().reason();
+    }
+
+    /** What it has remembered itself is no reason against it. */
+    @Test
+    void aTickWhoseGrantWasNotHeardOfIsAdopted() {
+        for (Tick tick : List.of(
+                new Tick.Moment("own", Instant.now()),
+                new Tick.Rate("every ten minutes", Duration.ofMinutes(10)),
+                new Tick.Delay(Duration.ofMillis(10)))) {
+            long statements = wire.statements();
+            wire.loseNextAnswer();
+
+            ClaimAnswer.Granted lock = granted(a.claim(LeaseStores.claim("known", tick)));
+
+            assertThat(wire.statements() - statements)
+                    .as("a claim, two to set up the new session, an adoption")
+                    .isEqualTo(4);
+            assertThat(fence("known")).isEqualTo(lock.fence());
+            assertThat(a.release(LeaseStores.release("known", lock))).isTrue();
+        }
     }
 
     @Test
