@@ -1,6 +1,7 @@
 package dev.pglock.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.pglock.LockStorageException;
@@ -76,10 +77,14 @@ class ServerErrorTests {
                 () -> store.release(new Release(NAME, KEY, fence, RunOutcome.SUCCEEDED, null, null, "1", false)));
     }
 
+    /** The server may take a moment to notice that a session which failed before has gone, and its key with it. */
     private static long fence(LockStore store) {
-        ClaimAnswer answer = store.claim(claim());
-        assertThat(answer).isInstanceOf(ClaimAnswer.Granted.class);
-        return ((ClaimAnswer.Granted) answer).fence();
+        ClaimAnswer[] answer = new ClaimAnswer[1];
+        await().atMost(ReplicaStores.LEASE).until(() -> {
+            answer[0] = store.claim(claim());
+            return answer[0] instanceof ClaimAnswer.Granted;
+        });
+        return ((ClaimAnswer.Granted) answer[0]).fence();
     }
 
     /** So that there is a row for a claim to meet. */
