@@ -10,7 +10,6 @@ import dev.pglock.annotation.Strategy;
 import java.lang.reflect.Method;
 import java.time.Duration;
 import java.util.HashMap;
-import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -244,7 +243,7 @@ final class LockSpecs implements AopInfrastructureBean {
                     ifHeld,
                     condition.isEmpty() ? null : attribute("condition", condition, this::condition),
                     result,
-                    found.scheduled() ? ticks() : Set.of(),
+                    found.scheduled() ? TaskMethod.namesOf(type, method) : Set.of(),
                     isAsync());
         }
 
@@ -307,22 +306,6 @@ final class LockSpecs implements AopInfrastructureBean {
                                     .map(Class::getSimpleName)
                                     .collect(Collectors.joining(",", "(", ")"))
                     : name;
-        }
-
-        /** What {@code ScheduledMethodRunnable} says of itself: class, dot, method, for whatever class declares it. */
-        private Set<String> ticks() {
-            Set<String> descriptions = new LinkedHashSet<>();
-            for (Class<?> c = type; c != null && c != Object.class; c = c.getSuperclass()) {
-                descriptions.add(c.getName() + "." + method.getName());
-            }
-            for (Class<?> i : ClassUtils.getAllInterfacesForClassAsSet(type)) {
-                // Declared there or further up.
-                Method its = ClassUtils.getMethodIfAvailable(i, method.getName(), method.getParameterTypes());
-                if (its != null) {
-                    descriptions.add(its.getDeclaringClass().getName() + "." + its.getName());
-                }
-            }
-            return Set.copyOf(descriptions);
         }
 
         private boolean isAsync() {

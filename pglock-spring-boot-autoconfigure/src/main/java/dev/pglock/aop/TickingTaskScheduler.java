@@ -75,20 +75,18 @@ final class TickingTaskScheduler implements TaskScheduler {
     private final class FiringTask implements SchedulingAwareRunnable {
 
         private final Runnable task;
-        private final String description;
-        private final boolean ofMethod;
+        private final TaskMethod method;
         private final Supplier<Firing.FireTime> fireTimes;
 
         FiringTask(Runnable task, Supplier<Firing.FireTime> fireTimes) {
             this.task = task;
-            this.description = task.toString();
-            this.ofMethod = Firing.isOfMethod(description);
+            this.method = TaskMethod.of(task);
             this.fireTimes = fireTimes;
         }
 
         @Override
         public void run() {
-            ticks.run(task, new Firing(description, ofMethod, fireTimes.get()));
+            ticks.run(task, new Firing(method, fireTimes.get()));
         }
 
         @Override

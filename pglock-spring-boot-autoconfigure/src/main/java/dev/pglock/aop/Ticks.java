@@ -5,6 +5,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ConcurrentMap;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.framework.AopInfrastructureBean;
 
@@ -20,26 +21,28 @@ final class Ticks implements AopInfrastructureBean {
     private static final ThreadLocal<@Nullable Firing> CURRENT = new ThreadLocal<>();
     private final ConcurrentMap<String, Queue<Firing>> handedOver = new ConcurrentHashMap<>();
 
-    /** Which locks a task asks for, by how it describes itself. */
+    /** Which locks a task asks for, by the names of its method. */
     private final ConcurrentMap<String, Set<String>> locks = new ConcurrentHashMap<>();
 
     /** Learns of a scheduled method. */
     void expect(LockSpec spec) {
         if (spec.name().isConstant()) {
             spec.ticks()
-                    .forEach(description -> locks.computeIfAbsent(description, task -> ConcurrentHashMap.newKeySet())
+                    .forEach(name -> locks.computeIfAbsent(name, task -> ConcurrentHashMap.newKeySet())
                             .add(spec.name().text()));
         }
     }
 
     /** The names of the locks that a task asks for, as far as they are known before it runs. */
-    Set<String> locksOf(String description) {
-        return locks.getOrDefault(description, Set.of());
+    Set<String> locksOf(TaskMethod task) {
+        return task.names().stream()
+                .flatMap(name -> locks.getOrDefault(name, Set.of()).stream())
+                .collect(Collectors.toSet());
     }
 
     /** Runs a scheduled task. */
     void run(Runnable task, Firing firing) {
-        Queue<Firing> queue = handedOver.get(firing.description());
+        Queue<Firing> queue = queueOf(firing.task());
         if (queue != null) {
             queue.add(firing);
             if (queue.size() > MOST_HANDED_OVER) {
@@ -64,6 +67,16 @@ final class Ticks implements AopInfrastructureBean {
                 CURRENT.set(outer);
             }
         }
+    }
+
+    private @Nullable Queue<Firing> queueOf(TaskMethod task) {
+        for (String name : task.names()) {
+            Queue<Firing> queue = handedOver.get(name);
+            if (queue != null) {
+                return queue;
+            }
+        }
+        return null;
     }
 
     /** Learns of a method whose ticks are handed to another thread. */

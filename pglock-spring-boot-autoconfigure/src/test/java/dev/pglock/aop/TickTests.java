@@ -26,10 +26,13 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.beans.factory.DisposableBean;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
@@ -49,8 +52,11 @@ import org.springframework.scheduling.config.ScheduledTaskRegistrar;
 import org.springframework.scheduling.support.CronTrigger;
 import org.springframework.scheduling.support.PeriodicTrigger;
 import org.springframework.scheduling.support.SimpleTriggerContext;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
 
 /** What a firing knows of its tick, and what becomes of it. */
+@ExtendWith(OutputCaptureExtension.class)
 class TickTests {
 
     private static final ZoneId BERLIN = ZoneId.of("Europe/Berlin");
@@ -289,10 +295,14 @@ class TickTests {
         assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(7));
     }
 
-    /** Each replica half a second apart from the one before. */
-    @Import(Quick.class)
+    @Import({Quick.class, Clocks.class})
     @Configuration(proxyBeanMethods = false)
-    static class Skewed {
+    static class Skewed {}
+
+    /** Each replica half a second apart from the one before. */
+    @Configuration(proxyBeanMethods = false)
+    @EnableScheduling
+    static class Clocks {
 
         private static final AtomicInteger started = new AtomicInteger();
 
@@ -492,7 +502,64 @@ class TickTests {
         "plain, false"
     })
     void aTaskMadeFromAMethodIsKnownByWhatItSays(String description, boolean ofMethod) {
-        assertThat(Firing.isOfMethod(description)).isEqualTo(ofMethod);
+        assertThat(TaskMethod.saying(description).isKnown()).isEqualTo(ofMethod);
+    }
+
+    // ---- tasks of publishers, which say what proxy they call
+
+    static class PublisherOfAClass {
+
+        @Scheduled(cron = "* * * * * *")
+        public Mono<Void> tick() {
+            return Mono.fromRunnable(runs::incrementAndGet);
+        }
+    }
+
+    /** Is still running when the other replica's tick comes. */
+    static class LongPublisher {
+
+        @Scheduled(cron = "* * * * * *")
+        public Mono<Long> tick() {
+            return Mono.defer(() -> {
+                runs.incrementAndGet();
+                return Mono.delay(Duration.ofMillis(600));
+            });
+        }
+    }
+
+    interface PublishesTicks {
+
+        Flux<Void> tick();
+    }
+
+    interface PublishesTicksToo extends PublishesTicks {}
+
+    static class PublisherOfAnInterface implements PublishesTicksToo {
+
+        @Override
+        @Scheduled(cron = "* * * * * *")
+        public Flux<Void> tick() {
+            return Flux.defer(() -> {
+                runs.incrementAndGet();
+                return Flux.empty();
+            });
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(classes = {PublisherOfAClass.class, LongPublisher.class, PublisherOfAnInterface.class})
+    void aScheduledPublisherRunsOncePerTickHoweverShort(Class<?> job, CapturedOutput output) {
+        Replica a = Replica.start("A", space, Replica.DEFAULTS, Map.of(), Clocks.class, job);
+        open.add(a);
+        open.add(Replica.start("B", space, Replica.DEFAULTS, Map.of(), Clocks.class, job));
+        int before = runs.get();
+        long begun = System.nanoTime();
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= before + 5);
+
+        assertThat(Duration.ofNanos(System.nanoTime() - begun))
+                .isBetween(Duration.ofMillis(3300), Duration.ofSeconds(7));
+        assertThat(output).doesNotContain("Unexpected error occurred in scheduled reactive task");
+        assertThat(a.bean(NextTicks.class).byLock()).containsOnlyKeys(job.getSimpleName() + ".tick");
     }
 
     @EnableScheduling
