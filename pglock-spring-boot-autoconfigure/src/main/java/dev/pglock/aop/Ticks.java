@@ -12,7 +12,7 @@ import org.springframework.aop.framework.AopInfrastructureBean;
 /**
  * Tells a tick from a direct call. While a scheduler runs a task, its thread carries the firing; a locked method that the
  * task calls asks whether the firing is its own. An {@code @Async} method runs on another thread: for it the firing is laid
- * into a queue of that method before the task runs.
+ * into a queue of that method and class before the task runs.
  */
 final class Ticks implements AopInfrastructureBean {
 
@@ -42,7 +42,7 @@ final class Ticks implements AopInfrastructureBean {
 
     /** Runs a scheduled task. */
     void run(Runnable task, Firing firing) {
-        Queue<Firing> queue = queueOf(firing.task());
+        Queue<Firing> queue = handedOver.get(firing.task().key());
         if (queue != null) {
             queue.add(firing);
             if (queue.size() > MOST_HANDED_OVER) {
@@ -69,20 +69,17 @@ final class Ticks implements AopInfrastructureBean {
         }
     }
 
-    private @Nullable Queue<Firing> queueOf(TaskMethod task) {
-        for (String name : task.names()) {
-            Queue<Firing> queue = handedOver.get(name);
-            if (queue != null) {
-                return queue;
-            }
-        }
-        return null;
-    }
-
     /** Learns of a method whose ticks are handed to another thread. */
     void expectOnOtherThreads(LockSpec spec) {
         Queue<Firing> queue = new ConcurrentLinkedQueue<>();
-        spec.ticks().forEach(description -> handedOver.putIfAbsent(description, queue));
+        keysOf(spec).forEach(key -> handedOver.putIfAbsent(key, queue));
+    }
+
+    /** Of a method that several classes inherit each class has its own: no worker must take what is another's. */
+    private static Set<String> keysOf(LockSpec spec) {
+        return MethodShapes.isOfInterfaces(spec.type())
+                ? spec.ticks()
+                : Set.of(TaskMethod.nameOf(spec.type(), spec.method()));
     }
 
     /** The firing that the call on this thread is, of that method; null: it is none. */
@@ -92,8 +89,8 @@ final class Ticks implements AopInfrastructureBean {
             return null;
         }
         if (spec.async()) {
-            for (String description : spec.ticks()) {
-                Queue<Firing> queue = handedOver.get(description);
+            for (String key : keysOf(spec)) {
+                Queue<Firing> queue = handedOver.get(key);
                 Firing firing = queue == null ? null : queue.poll();
                 if (firing != null) {
                     return firing;

@@ -15,6 +15,7 @@ import java.time.Instant;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -28,8 +29,12 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.aot.hint.RuntimeHints;
+import org.springframework.aot.hint.predicate.RuntimeHintsPredicates;
 import org.springframework.beans.factory.DisposableBean;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
@@ -49,6 +54,7 @@ import org.springframework.scheduling.annotation.SchedulingConfigurer;
 import org.springframework.scheduling.concurrent.SimpleAsyncTaskScheduler;
 import org.springframework.scheduling.concurrent.ThreadPoolTaskScheduler;
 import org.springframework.scheduling.config.ScheduledTaskRegistrar;
+import org.springframework.scheduling.config.Task;
 import org.springframework.scheduling.support.CronTrigger;
 import org.springframework.scheduling.support.PeriodicTrigger;
 import org.springframework.scheduling.support.SimpleTriggerContext;
@@ -105,11 +111,11 @@ class TickTests {
     @Test
     void equalTriggersOfOneTaskAreNumberedAndACancelledOneGivesItsNumberAway() {
         TriggerNames names = new TriggerNames();
-        Runnable task = new Named("Job.tick");
+        TaskMethod task = TaskMethod.saying("Job.tick");
         List<String> given = new ArrayList<>();
         Future<?> first = names.give(task, "rate", name -> scheduled(given, name));
         Future<?> second = names.give(task, "rate", name -> scheduled(given, name));
-        names.give(new Named("Other.tick"), "rate", name -> scheduled(given, name));
+        names.give(TaskMethod.saying("Other.tick"), "rate", name -> scheduled(given, name));
         first.cancel(false);
         names.give(task, "rate", name -> scheduled(given, name));
 
@@ -120,16 +126,6 @@ class TickTests {
     private static Future<?> scheduled(List<String> given, String name) {
         given.add(name);
         return new CompletableFuture<>();
-    }
-
-    private record Named(String text) implements Runnable {
-        @Override
-        public void run() {}
-
-        @Override
-        public String toString() {
-            return text;
-        }
     }
 
     private static PeriodicTrigger rate(long millis) {
@@ -407,6 +403,36 @@ class TickTests {
         assertThat(Duration.ofNanos(System.nanoTime() - begun)).isGreaterThan(Duration.ofMillis(2500));
     }
 
+    @Configuration(proxyBeanMethods = false)
+    @EnableScheduling
+    @Import(CalledByATask.class)
+    static class LambdasInCode implements SchedulingConfigurer {
+
+        private final CalledByATask bean;
+
+        LambdasInCode(CalledByATask bean) {
+            this.bean = bean;
+        }
+
+        @Override
+        public void configureTasks(ScheduledTaskRegistrar registrar) {
+            for (int i = 0; i < 3; i++) {
+                registrar.addFixedRateTask(() -> bean.run(), Duration.ofMillis(100));
+                registrar.addCronTask(() -> bean.run(), "* * * * * *");
+            }
+        }
+    }
+
+    @Test
+    void ticksOfLambdasThatNothingTellsApartAreToldOfOnce(CapturedOutput output) {
+        start("A", Replica.DEFAULTS, LambdasInCode.class);
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= 40);
+
+        assertThat(output.getOut().split("CalledByATask.run is called by several tasks", -1))
+                .as("for each of the two triggers")
+                .hasSize(3);
+    }
+
     static class EachSecond {
 
         @Scheduled(fixedRate = 1000)
@@ -582,6 +608,100 @@ class TickTests {
         await().atMost(Duration.ofSeconds(10)).until(() -> runs.get() == 2);
         start("B", Replica.DEFAULTS, Never.class);
         await().atMost(Duration.ofSeconds(10)).until(() -> runs.get() == 4);
+    }
+
+    // ---- one method on beans of several classes
+
+    abstract static class Inheritable {
+
+        public void run() {
+            ran.add(getClass().getSimpleName());
+        }
+    }
+
+    static class CronBase extends Inheritable {
+
+        @Override
+        @Scheduled(cron = "* * * * * *")
+        public void run() {
+            super.run();
+        }
+    }
+
+    static class RateBase extends Inheritable {
+
+        @Override
+        @Scheduled(fixedRate = 1000)
+        public void run() {
+            super.run();
+        }
+    }
+
+    static class AsyncBase extends Inheritable {
+
+        @Override
+        @Async
+        @Scheduled(cron = "* * * * * *")
+        public void run() {
+            super.run();
+        }
+    }
+
+    static class CronFirst extends CronBase {}
+
+    static class CronSecond extends CronBase {}
+
+    static class RateFirst extends RateBase {}
+
+    static class RateSecond extends RateBase {}
+
+    static class AsyncFirst extends AsyncBase {}
+
+    static class AsyncSecond extends AsyncBase {}
+
+    private static List<Arguments> inherited() {
+        return List.of(
+                Arguments.of(CronFirst.class, CronSecond.class, true),
+                Arguments.of(RateFirst.class, RateSecond.class, true),
+                Arguments.of(AsyncFirst.class, AsyncSecond.class, true),
+                Arguments.of(AsyncFirst.class, AsyncSecond.class, false));
+    }
+
+    /** In a rolling deploy, say, or for its profiles. */
+    @ParameterizedTest
+    @MethodSource("inherited")
+    void whichOtherBeansInheritAMethodOnWhichReplicaMattersNotToItsTicks(
+            Class<?> first, Class<?> second, boolean oneIsOnlyHere) {
+        open.add(Replica.start("A", space, Replica.DEFAULTS, Map.of(), Asynchronous.class, first, second));
+        Class<?>[] others = oneIsOnlyHere
+                ? new Class<?>[] {Asynchronous.class, second}
+                : new Class<?>[] {Asynchronous.class, first, second};
+        open.add(Replica.start("B", space, Replica.DEFAULTS, Map.of(), others));
+        ran.clear();
+        long begun = System.nanoTime();
+        await().atMost(Duration.ofSeconds(20))
+                .until(() -> Collections.frequency(ran, second.getSimpleName()) >= 6
+                        && Collections.frequency(ran, first.getSimpleName()) >= 5);
+
+        assertThat(Duration.ofNanos(System.nanoTime() - begun))
+                .isBetween(Duration.ofMillis(4300), Duration.ofSeconds(9));
+        assertThat(Collections.frequency(ran, first.getSimpleName())).isLessThanOrEqualTo(8);
+        assertThat(Collections.frequency(ran, second.getSimpleName())).isLessThanOrEqualTo(8);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAsync
+    @Import(Clocks.class)
+    static class Asynchronous {}
+
+    @Test
+    void aNativeImageKeepsWhatTellsTheBeanOfATask() throws ClassNotFoundException {
+        RuntimeHints hints = new RuntimeHints();
+        new TaskMethod.Hints().registerHints(hints, null);
+
+        Class<?> wrapper = new Task(runs::get).getRunnable().getClass();
+        assertThat(RuntimeHintsPredicates.reflection().onFieldAccess(wrapper.getName(), "runnable"))
+                .accepts(hints);
     }
 
     // ---- @Async, and tasks that fire once
