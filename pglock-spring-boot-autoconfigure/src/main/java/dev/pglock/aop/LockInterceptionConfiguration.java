@@ -185,11 +185,15 @@ public final class LockInterceptionConfiguration {
         return new NextTicks(beans, ticks);
     }
 
-    /** After all other configurers, those without an order included: beans that have no definition come last. */
+    /** The second one after all other configurers, those without an order included: beans that have no definition come last. */
     @Bean
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     static SmartInitializingSingleton pgLockTicking(ConfigurableListableBeanFactory beans, Ticks ticks) {
-        return () -> beans.registerSingleton("pgLockTickingConfigurer", new TickingConfigurer(ticks));
+        return () -> {
+            TickingConfigurer ticking = new TickingConfigurer(ticks);
+            beans.registerSingleton("pgLockFirstTickingConfigurer", ticking.beforeAll());
+            beans.registerSingleton("pgLockTickingConfigurer", ticking.afterAll());
+        };
     }
 
     /** Without an auto-proxy creator the annotations would be inert, and nobody would be told. */

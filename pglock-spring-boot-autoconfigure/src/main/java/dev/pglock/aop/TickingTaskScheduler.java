@@ -22,14 +22,21 @@ final class TickingTaskScheduler implements TaskScheduler {
 
     private final TaskScheduler delegate;
     private final Ticks ticks;
-    private final TriggerNames names = new TriggerNames();
+    private final TriggerNames names;
+    private volatile boolean isAside;
 
     /** What was told: triggers with their methods, which are few. */
     private final Set<String> told = ConcurrentHashMap.newKeySet();
 
-    TickingTaskScheduler(TaskScheduler delegate, Ticks ticks) {
+    TickingTaskScheduler(TaskScheduler delegate, Ticks ticks, TriggerNames names) {
         this.delegate = delegate;
         this.ticks = ticks;
+        this.names = names;
+    }
+
+    /** From now on another one may stand around this: two of them would make two firings of one. */
+    void stepAside() {
+        isAside = true;
     }
 
     @Override
@@ -39,6 +46,9 @@ final class TickingTaskScheduler implements TaskScheduler {
 
     @Override
     public @Nullable ScheduledFuture<?> schedule(Runnable task, Trigger trigger) {
+        if (isAside) {
+            return delegate.schedule(task, trigger);
+        }
         TaskMethod method = TaskMethod.of(task);
         String equal = TriggerNames.of(trigger, getClock());
         return names.give(method, equal, name -> {
@@ -67,6 +77,9 @@ final class TickingTaskScheduler implements TaskScheduler {
     }
 
     private ScheduledFuture<?> atRate(Runnable task, Duration period, Function<Runnable, ScheduledFuture<?>> schedule) {
+        if (isAside) {
+            return schedule.apply(task);
+        }
         TaskMethod method = TaskMethod.of(task);
         String equal = TriggerNames.rate(period);
         return names.give(method, equal, name -> {
@@ -107,7 +120,7 @@ final class TickingTaskScheduler implements TaskScheduler {
     }
 
     private Runnable firing(Runnable task, Firing.FireTime always) {
-        return new FiringTask(task, TaskMethod.of(task), () -> always);
+        return isAside ? task : new FiringTask(task, TaskMethod.of(task), () -> always);
     }
 
     /** Keeps what Spring reads off a task: its qualifier picks the scheduler, its text names it in the endpoint. */

@@ -9,6 +9,7 @@ import dev.pglock.annotation.RunOnce;
 import dev.pglock.local.LocalSpace;
 import dev.pglock.store.ServerClock;
 import dev.pglock.store.TickGuard;
+import java.lang.reflect.Proxy;
 import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
@@ -42,6 +43,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.core.Ordered;
+import org.springframework.core.annotation.Order;
 import org.springframework.resilience.annotation.EnableResilientMethods;
 import org.springframework.resilience.annotation.Retryable;
 import org.springframework.scheduling.TaskScheduler;
@@ -53,6 +55,9 @@ import org.springframework.scheduling.annotation.Scheduled;
 import org.springframework.scheduling.annotation.SchedulingConfigurer;
 import org.springframework.scheduling.concurrent.SimpleAsyncTaskScheduler;
 import org.springframework.scheduling.concurrent.ThreadPoolTaskScheduler;
+import org.springframework.scheduling.config.CronTask;
+import org.springframework.scheduling.config.FixedDelayTask;
+import org.springframework.scheduling.config.FixedRateTask;
 import org.springframework.scheduling.config.ScheduledTaskRegistrar;
 import org.springframework.scheduling.config.Task;
 import org.springframework.scheduling.support.CronTrigger;
@@ -401,6 +406,86 @@ class TickTests {
         await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= 4);
 
         assertThat(Duration.ofNanos(System.nanoTime() - begun)).isGreaterThan(Duration.ofMillis(2500));
+    }
+
+    /** Does not register tasks, but schedules them: each is another method of the registrar. */
+    @Configuration(proxyBeanMethods = false)
+    @EnableScheduling
+    @Import({CalledByATask.class, Clocks.class})
+    abstract static class ScheduledInCode implements SchedulingConfigurer {
+
+        final Runnable task;
+
+        ScheduledInCode(CalledByATask bean) {
+            task = new NamedTask(bean::run);
+        }
+    }
+
+    static class RateScheduledInCode extends ScheduledInCode {
+
+        RateScheduledInCode(CalledByATask bean) {
+            super(bean);
+        }
+
+        @Override
+        public void configureTasks(ScheduledTaskRegistrar registrar) {
+            registrar.scheduleFixedRateTask(new FixedRateTask(task, Duration.ofSeconds(1), Duration.ZERO));
+        }
+    }
+
+    @Order(Ordered.HIGHEST_PRECEDENCE)
+    static class CronScheduledInCode extends ScheduledInCode {
+
+        CronScheduledInCode(CalledByATask bean) {
+            super(bean);
+        }
+
+        @Override
+        public void configureTasks(ScheduledTaskRegistrar registrar) {
+            registrar.scheduleCronTask(new CronTask(task, "* * * * * *"));
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(classes = {RateScheduledInCode.class, CronScheduledInCode.class})
+    void aTaskThatAConfigurerSchedulesAtOnceIsATickToo(Class<?> jobs) {
+        start("A", Replica.DEFAULTS, jobs);
+        start("B", Replica.DEFAULTS, jobs);
+        int before = runs.get();
+        long begun = System.nanoTime();
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= before + 4);
+
+        assertThat(Duration.ofNanos(System.nanoTime() - begun)).isGreaterThan(Duration.ofMillis(2500));
+    }
+
+    @Test
+    void ofTwoThatCouldMakeTicksTheOuterOneDoesIt() {
+        List<Object> atLast = new ArrayList<>();
+        List<Object> between = new ArrayList<>();
+        ScheduledTaskRegistrar registrar = new ScheduledTaskRegistrar();
+        registrar.setTaskScheduler(passing(atLast, null));
+        TickingConfigurer ticking = new TickingConfigurer(new Ticks());
+
+        ticking.beforeAll().configureTasks(registrar);
+        registrar.setTaskScheduler(passing(between, registrar.getScheduler()));
+        ticking.afterAll().configureTasks(registrar);
+        registrar.scheduleFixedRateTask(new FixedRateTask(runs::get, Duration.ofSeconds(1), Duration.ZERO));
+        registrar.scheduleFixedDelayTask(new FixedDelayTask(runs::get, Duration.ofSeconds(1), Duration.ZERO));
+        registrar.scheduleCronTask(new CronTask(runs::get, "* * * * * *"));
+
+        assertThat(registrar.getScheduler()).isInstanceOf(TickingTaskScheduler.class);
+        assertThat(atLast).hasSize(3).isEqualTo(between);
+    }
+
+    private static TaskScheduler passing(List<Object> tasks, @Nullable TaskScheduler to) {
+        return (TaskScheduler) Proxy.newProxyInstance(
+                TickTests.class.getClassLoader(), new Class<?>[] {TaskScheduler.class}, (proxy, method, arguments) -> {
+                    if (method.getName().equals("getClock")) {
+                        return Clock.systemUTC();
+                    }
+                    tasks.add(arguments[0]);
+                    return to == null ? null : method.invoke(to, arguments);
+                });
     }
 
     @Configuration(proxyBeanMethods = false)
