@@ -91,7 +91,9 @@ public final class LockInterceptionConfiguration {
     static LockSpecs pgLockSpecs(
             ObjectProvider<LockedMethodSettings> settings, @Qualifier(CONTAINER) Container container) {
         return new LockSpecs(
-                SingletonSupplier.of(settings::getObject), new Expressions(container.environment(), container.beans()));
+                SingletonSupplier.of(settings::getObject),
+                new Expressions(container.environment(), container.beans()),
+                new AsyncMethods(container.beans()));
     }
 
     @Bean(AUTO_CONFIGURED)

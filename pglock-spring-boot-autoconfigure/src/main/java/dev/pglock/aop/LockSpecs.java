@@ -23,10 +23,8 @@ import org.springframework.aop.framework.AopInfrastructureBean;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.core.MethodClassKey;
 import org.springframework.core.MethodIntrospector;
-import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.expression.Expression;
 import org.springframework.expression.ParseException;
-import org.springframework.scheduling.annotation.Async;
 import org.springframework.util.ClassUtils;
 
 /**
@@ -39,12 +37,14 @@ final class LockSpecs implements AopInfrastructureBean {
 
     private final Supplier<LockedMethodSettings> settings;
     private final Expressions expressions;
+    private final AsyncMethods async;
     private final Map<MethodClassKey, Optional<LockSpec>> specs = new ConcurrentHashMap<>();
     private final Map<Class<?>, Map<Method, LockAnnotations>> annotated = new ConcurrentHashMap<>();
 
-    LockSpecs(Supplier<LockedMethodSettings> settings, Expressions expressions) {
+    LockSpecs(Supplier<LockedMethodSettings> settings, Expressions expressions, AsyncMethods async) {
         this.settings = settings;
         this.expressions = expressions;
+        this.async = async;
     }
 
     Expressions expressions() {
@@ -225,7 +225,8 @@ final class LockSpecs implements AopInfrastructureBean {
                 IfHeld ifHeld,
                 String condition,
                 boolean mayBeSkipped) {
-            ResultKind result = ResultKind.of(method, type, isAsync());
+            boolean isAsync = async.include(method, type);
+            ResultKind result = ResultKind.of(method, type, isAsync);
             refuseWhatHasNoEnd(result);
             if (result == ResultKind.PRIMITIVE && mayBeSkipped && !found.scheduled()) {
                 throw invalid(
@@ -244,7 +245,7 @@ final class LockSpecs implements AopInfrastructureBean {
                     condition.isEmpty() ? null : attribute("condition", condition, this::condition),
                     result,
                     found.scheduled() ? TaskMethod.namesOf(type, method) : Set.of(),
-                    isAsync());
+                    isAsync);
         }
 
         /** The lock must not be given back before the work has ended, so its end must be known. */
@@ -306,11 +307,6 @@ final class LockSpecs implements AopInfrastructureBean {
                                     .map(Class::getSimpleName)
                                     .collect(Collectors.joining(",", "(", ")"))
                     : name;
-        }
-
-        private boolean isAsync() {
-            return AnnotatedElementUtils.hasAnnotation(method, Async.class)
-                    || AnnotatedElementUtils.hasAnnotation(type, Async.class);
         }
 
         private @Nullable LockStrategy strategy(Strategy strategy, String leaseDuration) {

@@ -9,6 +9,8 @@ import dev.pglock.annotation.RunOnce;
 import dev.pglock.local.LocalSpace;
 import dev.pglock.store.ServerClock;
 import dev.pglock.store.TickGuard;
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
 import java.lang.reflect.Proxy;
 import java.time.Clock;
 import java.time.Duration;
@@ -24,6 +26,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
@@ -44,6 +47,8 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
+import org.springframework.core.task.SimpleAsyncTaskExecutor;
+import org.springframework.core.task.TaskExecutor;
 import org.springframework.resilience.annotation.EnableResilientMethods;
 import org.springframework.resilience.annotation.Retryable;
 import org.springframework.scheduling.TaskScheduler;
@@ -822,6 +827,49 @@ class TickTests {
 
         await().atMost(Duration.ofSeconds(20)).until(() -> slow.count("slow") >= before + 5);
         assertThat(slow.overlaps).isEmpty();
+    }
+
+    @Retention(RetentionPolicy.RUNTIME)
+    @interface OnAnotherThread {}
+
+    static class ByAnotherAnnotation {
+
+        @OnAnotherThread
+        @Scheduled(cron = "* * * * * *")
+        void tick() {
+            ran.add(Thread.currentThread().getName());
+        }
+
+        @OnAnotherThread
+        @RunOnce("of another thread")
+        public Future<String> result() {
+            return CompletableFuture.completedFuture("result");
+        }
+    }
+
+    @EnableAsync(annotation = OnAnotherThread.class)
+    @Import({ByAnotherAnnotation.class, Clocks.class})
+    static class AsyncByAnotherAnnotation {
+
+        @Bean
+        static TaskExecutor taskExecutor() {
+            return new SimpleAsyncTaskExecutor("worker-");
+        }
+    }
+
+    @Test
+    void whatIsHandedOverByAnotherAnnotationThanAsyncHasTicksAndResultsToo() throws Exception {
+        Replica a = start("A", Replica.DEFAULTS, AsyncByAnotherAnnotation.class);
+        start("B", Replica.DEFAULTS, AsyncByAnotherAnnotation.class);
+        int before = ran.size();
+        long begun = System.nanoTime();
+        await().atMost(Duration.ofSeconds(20)).until(() -> ran.size() >= before + 5);
+
+        assertThat(Duration.ofNanos(System.nanoTime() - begun))
+                .isBetween(Duration.ofMillis(3300), Duration.ofSeconds(7));
+        assertThat(ran).allMatch(thread -> thread.startsWith("worker-"));
+        assertThat(a.bean(ByAnotherAnnotation.class).result().get(5, TimeUnit.SECONDS))
+                .isEqualTo("result");
     }
 
     @EnableScheduling
