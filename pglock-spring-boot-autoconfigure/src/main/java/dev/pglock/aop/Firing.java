@@ -7,13 +7,11 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
-import org.springframework.util.ClassUtils;
 
 /** One firing of one scheduled task. */
 final class Firing {
 
-    private final String description;
-    private final boolean ofMethod;
+    private final TaskMethod task;
     private final FireTime fireTime;
     private final AtomicReference<@Nullable Method> owner = new AtomicReference<>();
     private final Set<String> granted = ConcurrentHashMap.newKeySet();
@@ -48,14 +46,13 @@ final class Firing {
         Tick tick(String method);
     }
 
-    Firing(String description, boolean ofMethod, FireTime fireTime) {
-        this.description = description;
-        this.ofMethod = ofMethod;
+    Firing(TaskMethod task, FireTime fireTime) {
+        this.task = task;
         this.fireTime = fireTime;
     }
 
-    String description() {
-        return description;
+    TaskMethod task() {
+        return task;
     }
 
     /**
@@ -63,25 +60,11 @@ final class Firing {
      * tick of the first locked method that it reaches.
      */
     boolean isFor(LockSpec spec) {
-        if (spec.ticks().contains(description)) {
+        if (task.names().stream().anyMatch(spec.ticks()::contains)) {
             return true;
         }
-        return !ofMethod
+        return !task.isKnown()
                 && (owner.compareAndSet(null, spec.method()) || spec.method().equals(owner.get()));
-    }
-
-    /** Whether a task is made from a scheduled method: such a one says its class and its name. */
-    static boolean isOfMethod(String description) {
-        int dot = description.lastIndexOf('.');
-        if (dot <= 0) {
-            return false;
-        }
-        try {
-            Class<?> type = ClassUtils.forName(description.substring(0, dot), null);
-            return ClassUtils.hasAtLeastOneMethodWithName(type, description.substring(dot + 1));
-        } catch (ClassNotFoundException | LinkageError e) {
-            return false;
-        }
     }
 
     /**

@@ -21,6 +21,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.ImportBeanDefinitionRegistrar;
+import org.springframework.context.annotation.ImportRuntimeHints;
 import org.springframework.context.annotation.Role;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.AnnotatedElementUtils;
@@ -39,6 +40,7 @@ import org.springframework.util.function.SingletonSupplier;
 @Configuration(proxyBeanMethods = false)
 @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @Import(LockInterceptionConfiguration.AutoProxyCreator.class)
+@ImportRuntimeHints(TaskMethod.Hints.class)
 public final class LockInterceptionConfiguration {
 
     private static final String AUTO_CONFIGURATION = "org.springframework.boot.autoconfigure.AutoConfiguration";
@@ -89,7 +91,9 @@ public final class LockInterceptionConfiguration {
     static LockSpecs pgLockSpecs(
             ObjectProvider<LockedMethodSettings> settings, @Qualifier(CONTAINER) Container container) {
         return new LockSpecs(
-                SingletonSupplier.of(settings::getObject), new Expressions(container.environment(), container.beans()));
+                SingletonSupplier.of(settings::getObject),
+                new Expressions(container.environment(), container.beans()),
+                new AsyncMethods(container.beans()));
     }
 
     @Bean(AUTO_CONFIGURED)
@@ -183,11 +187,15 @@ public final class LockInterceptionConfiguration {
         return new NextTicks(beans, ticks);
     }
 
-    /** After all other configurers, those without an order included: beans that have no definition come last. */
+    /** The second one after all other configurers, those without an order included: beans that have no definition come last. */
     @Bean
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     static SmartInitializingSingleton pgLockTicking(ConfigurableListableBeanFactory beans, Ticks ticks) {
-        return () -> beans.registerSingleton("pgLockTickingConfigurer", new TickingConfigurer(ticks));
+        return () -> {
+            TickingConfigurer ticking = new TickingConfigurer(ticks);
+            beans.registerSingleton("pgLockFirstTickingConfigurer", ticking.beforeAll());
+            beans.registerSingleton("pgLockTickingConfigurer", ticking.afterAll());
+        };
     }
 
     /** Without an auto-proxy creator the annotations would be inert, and nobody would be told. */

@@ -23,7 +23,8 @@ import org.springframework.util.ClassUtils;
  * @param ifHeld what a call does that does not get it; only for {@link Kind#RUN_ONCE}
  * @param condition null: always
  * @param result what a call returns, and a skipped one
- * @param ticks how a scheduled task that calls this method describes itself; empty if it is not scheduled
+ * @param ticks what a scheduled task may say that is made from this method, see {@link TaskMethod}; empty if it is not
+ *     scheduled
  * @param async whether calls are handed to another thread before they get here
  */
 record LockSpec(

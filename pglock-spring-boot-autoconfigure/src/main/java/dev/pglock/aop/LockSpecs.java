@@ -10,7 +10,6 @@ import dev.pglock.annotation.Strategy;
 import java.lang.reflect.Method;
 import java.time.Duration;
 import java.util.HashMap;
-import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -24,10 +23,8 @@ import org.springframework.aop.framework.AopInfrastructureBean;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.core.MethodClassKey;
 import org.springframework.core.MethodIntrospector;
-import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.expression.Expression;
 import org.springframework.expression.ParseException;
-import org.springframework.scheduling.annotation.Async;
 import org.springframework.util.ClassUtils;
 
 /**
@@ -40,12 +37,14 @@ final class LockSpecs implements AopInfrastructureBean {
 
     private final Supplier<LockedMethodSettings> settings;
     private final Expressions expressions;
+    private final AsyncMethods async;
     private final Map<MethodClassKey, Optional<LockSpec>> specs = new ConcurrentHashMap<>();
     private final Map<Class<?>, Map<Method, LockAnnotations>> annotated = new ConcurrentHashMap<>();
 
-    LockSpecs(Supplier<LockedMethodSettings> settings, Expressions expressions) {
+    LockSpecs(Supplier<LockedMethodSettings> settings, Expressions expressions, AsyncMethods async) {
         this.settings = settings;
         this.expressions = expressions;
+        this.async = async;
     }
 
     Expressions expressions() {
@@ -226,7 +225,8 @@ final class LockSpecs implements AopInfrastructureBean {
                 IfHeld ifHeld,
                 String condition,
                 boolean mayBeSkipped) {
-            ResultKind result = ResultKind.of(method, type, isAsync());
+            boolean isAsync = async.include(method, type);
+            ResultKind result = ResultKind.of(method, type, isAsync);
             refuseWhatHasNoEnd(result);
             if (result == ResultKind.PRIMITIVE && mayBeSkipped && !found.scheduled()) {
                 throw invalid(
@@ -244,8 +244,8 @@ final class LockSpecs implements AopInfrastructureBean {
                     ifHeld,
                     condition.isEmpty() ? null : attribute("condition", condition, this::condition),
                     result,
-                    found.scheduled() ? ticks() : Set.of(),
-                    isAsync());
+                    found.scheduled() ? TaskMethod.namesOf(type, method) : Set.of(),
+                    isAsync);
         }
 
         /** The lock must not be given back before the work has ended, so its end must be known. */
@@ -307,27 +307,6 @@ final class LockSpecs implements AopInfrastructureBean {
                                     .map(Class::getSimpleName)
                                     .collect(Collectors.joining(",", "(", ")"))
                     : name;
-        }
-
-        /** What {@code ScheduledMethodRunnable} says of itself: class, dot, method, for whatever class declares it. */
-        private Set<String> ticks() {
-            Set<String> descriptions = new LinkedHashSet<>();
-            for (Class<?> c = type; c != null && c != Object.class; c = c.getSuperclass()) {
-                descriptions.add(c.getName() + "." + method.getName());
-            }
-            for (Class<?> i : ClassUtils.getAllInterfacesForClassAsSet(type)) {
-                // Declared there or further up.
-                Method its = ClassUtils.getMethodIfAvailable(i, method.getName(), method.getParameterTypes());
-                if (its != null) {
-                    descriptions.add(its.getDeclaringClass().getName() + "." + its.getName());
-                }
-            }
-            return Set.copyOf(descriptions);
-        }
-
-        private boolean isAsync() {
-            return AnnotatedElementUtils.hasAnnotation(method, Async.class)
-                    || AnnotatedElementUtils.hasAnnotation(type, Async.class);
         }
 
         private @Nullable LockStrategy strategy(Strategy strategy, String leaseDuration) {

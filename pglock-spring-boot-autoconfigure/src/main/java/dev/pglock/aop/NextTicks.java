@@ -36,7 +36,7 @@ public final class NextTicks {
         if (due == null) {
             return;
         }
-        for (String lock : ticks.locksOf(task.toString())) {
+        for (String lock : ticks.locksOf(TaskMethod.of(task.getTask().getRunnable()))) {
             next.merge(lock, due, (a, b) -> a.isBefore(b) ? a : b);
         }
     }

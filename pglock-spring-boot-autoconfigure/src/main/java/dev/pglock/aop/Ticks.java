@@ -5,13 +5,14 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ConcurrentMap;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.framework.AopInfrastructureBean;
 
 /**
  * Tells a tick from a direct call. While a scheduler runs a task, its thread carries the firing; a locked method that the
  * task calls asks whether the firing is its own. An {@code @Async} method runs on another thread: for it the firing is laid
- * into a queue of that method before the task runs.
+ * into a queue of that method and class before the task runs.
  */
 final class Ticks implements AopInfrastructureBean {
 
@@ -20,26 +21,28 @@ final class Ticks implements AopInfrastructureBean {
     private static final ThreadLocal<@Nullable Firing> CURRENT = new ThreadLocal<>();
     private final ConcurrentMap<String, Queue<Firing>> handedOver = new ConcurrentHashMap<>();
 
-    /** Which locks a task asks for, by how it describes itself. */
+    /** Which locks a task asks for, by the names of its method. */
     private final ConcurrentMap<String, Set<String>> locks = new ConcurrentHashMap<>();
 
     /** Learns of a scheduled method. */
     void expect(LockSpec spec) {
         if (spec.name().isConstant()) {
             spec.ticks()
-                    .forEach(description -> locks.computeIfAbsent(description, task -> ConcurrentHashMap.newKeySet())
+                    .forEach(name -> locks.computeIfAbsent(name, task -> ConcurrentHashMap.newKeySet())
                             .add(spec.name().text()));
         }
     }
 
     /** The names of the locks that a task asks for, as far as they are known before it runs. */
-    Set<String> locksOf(String description) {
-        return locks.getOrDefault(description, Set.of());
+    Set<String> locksOf(TaskMethod task) {
+        return task.names().stream()
+                .flatMap(name -> locks.getOrDefault(name, Set.of()).stream())
+                .collect(Collectors.toSet());
     }
 
     /** Runs a scheduled task. */
     void run(Runnable task, Firing firing) {
-        Queue<Firing> queue = handedOver.get(firing.description());
+        Queue<Firing> queue = handedOver.get(firing.task().key());
         if (queue != null) {
             queue.add(firing);
             if (queue.size() > MOST_HANDED_OVER) {
@@ -69,7 +72,14 @@ final class Ticks implements AopInfrastructureBean {
     /** Learns of a method whose ticks are handed to another thread. */
     void expectOnOtherThreads(LockSpec spec) {
         Queue<Firing> queue = new ConcurrentLinkedQueue<>();
-        spec.ticks().forEach(description -> handedOver.putIfAbsent(description, queue));
+        keysOf(spec).forEach(key -> handedOver.putIfAbsent(key, queue));
+    }
+
+    /** Of a method that several classes inherit each class has its own: no worker must take what is another's. */
+    private static Set<String> keysOf(LockSpec spec) {
+        return MethodShapes.isOfInterfaces(spec.type())
+                ? spec.ticks()
+                : Set.of(TaskMethod.nameOf(spec.type(), spec.method()));
     }
 
     /** The firing that the call on this thread is, of that method; null: it is none. */
@@ -79,8 +89,8 @@ final class Ticks implements AopInfrastructureBean {
             return null;
         }
         if (spec.async()) {
-            for (String description : spec.ticks()) {
-                Queue<Firing> queue = handedOver.get(description);
+            for (String key : keysOf(spec)) {
+                Queue<Firing> queue = handedOver.get(key);
                 Firing firing = queue == null ? null : queue.poll();
                 if (firing != null) {
                     return firing;

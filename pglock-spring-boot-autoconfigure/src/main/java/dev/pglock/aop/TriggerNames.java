@@ -19,8 +19,9 @@ import org.springframework.scheduling.support.CronTrigger;
 import org.springframework.scheduling.support.PeriodicTrigger;
 
 /**
- * Names triggers so that all replicas agree, and so that another schedule has another name. Tasks of one method with equal
- * schedules are numbered in the order in which they are registered; a task that was cancelled gives its number away.
+ * Names triggers so that all replicas agree, and so that another schedule has another name. Tasks of one method on beans
+ * of one class with equal schedules are numbered in the order in which they are registered: which other beans there are must
+ * not matter, because not every replica may have them. A task that was cancelled gives its number away.
  */
 final class TriggerNames {
 
@@ -55,11 +56,11 @@ final class TriggerNames {
     }
 
     /** Schedules a task under a name. */
-    <F extends @Nullable Future<?>> F give(Runnable task, String trigger, Function<String, F> schedule) {
+    <F extends @Nullable Future<?>> F give(TaskMethod task, String trigger, Function<String, F> schedule) {
         guard.lock();
         try {
             List<@Nullable Future<?>> taken =
-                    given.computeIfAbsent(trigger + " " + stable(task.toString()), key -> new ArrayList<>());
+                    given.computeIfAbsent(trigger + " " + stable(task.key()), key -> new ArrayList<>());
             int number = 0;
             while (number < taken.size() && isScheduled(taken.get(number))) {
                 number++;

@@ -9,12 +9,16 @@ import dev.pglock.annotation.RunOnce;
 import dev.pglock.local.LocalSpace;
 import dev.pglock.store.ServerClock;
 import dev.pglock.store.TickGuard;
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+import java.lang.reflect.Proxy;
 import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -22,18 +26,29 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.aot.hint.RuntimeHints;
+import org.springframework.aot.hint.predicate.RuntimeHintsPredicates;
 import org.springframework.beans.factory.DisposableBean;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.core.Ordered;
+import org.springframework.core.annotation.Order;
+import org.springframework.core.task.SimpleAsyncTaskExecutor;
+import org.springframework.core.task.TaskExecutor;
 import org.springframework.resilience.annotation.EnableResilientMethods;
 import org.springframework.resilience.annotation.Retryable;
 import org.springframework.scheduling.TaskScheduler;
@@ -45,12 +60,19 @@ import org.springframework.scheduling.annotation.Scheduled;
 import org.springframework.scheduling.annotation.SchedulingConfigurer;
 import org.springframework.scheduling.concurrent.SimpleAsyncTaskScheduler;
 import org.springframework.scheduling.concurrent.ThreadPoolTaskScheduler;
+import org.springframework.scheduling.config.CronTask;
+import org.springframework.scheduling.config.FixedDelayTask;
+import org.springframework.scheduling.config.FixedRateTask;
 import org.springframework.scheduling.config.ScheduledTaskRegistrar;
+import org.springframework.scheduling.config.Task;
 import org.springframework.scheduling.support.CronTrigger;
 import org.springframework.scheduling.support.PeriodicTrigger;
 import org.springframework.scheduling.support.SimpleTriggerContext;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
 
 /** What a firing knows of its tick, and what becomes of it. */
+@ExtendWith(OutputCaptureExtension.class)
 class TickTests {
 
     private static final ZoneId BERLIN = ZoneId.of("Europe/Berlin");
@@ -99,11 +121,11 @@ class TickTests {
     @Test
     void equalTriggersOfOneTaskAreNumberedAndACancelledOneGivesItsNumberAway() {
         TriggerNames names = new TriggerNames();
-        Runnable task = new Named("Job.tick");
+        TaskMethod task = TaskMethod.saying("Job.tick");
         List<String> given = new ArrayList<>();
         Future<?> first = names.give(task, "rate", name -> scheduled(given, name));
         Future<?> second = names.give(task, "rate", name -> scheduled(given, name));
-        names.give(new Named("Other.tick"), "rate", name -> scheduled(given, name));
+        names.give(TaskMethod.saying("Other.tick"), "rate", name -> scheduled(given, name));
         first.cancel(false);
         names.give(task, "rate", name -> scheduled(given, name));
 
@@ -114,16 +136,6 @@ class TickTests {
     private static Future<?> scheduled(List<String> given, String name) {
         given.add(name);
         return new CompletableFuture<>();
-    }
-
-    private record Named(String text) implements Runnable {
-        @Override
-        public void run() {}
-
-        @Override
-        public String toString() {
-            return text;
-        }
     }
 
     private static PeriodicTrigger rate(long millis) {
@@ -289,10 +301,14 @@ class TickTests {
         assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(7));
     }
 
-    /** Each replica half a second apart from the one before. */
-    @Import(Quick.class)
+    @Import({Quick.class, Clocks.class})
     @Configuration(proxyBeanMethods = false)
-    static class Skewed {
+    static class Skewed {}
+
+    /** Each replica half a second apart from the one before. */
+    @Configuration(proxyBeanMethods = false)
+    @EnableScheduling
+    static class Clocks {
 
         private static final AtomicInteger started = new AtomicInteger();
 
@@ -397,6 +413,116 @@ class TickTests {
         assertThat(Duration.ofNanos(System.nanoTime() - begun)).isGreaterThan(Duration.ofMillis(2500));
     }
 
+    /** Does not register tasks, but schedules them: each is another method of the registrar. */
+    @Configuration(proxyBeanMethods = false)
+    @EnableScheduling
+    @Import({CalledByATask.class, Clocks.class})
+    abstract static class ScheduledInCode implements SchedulingConfigurer {
+
+        final Runnable task;
+
+        ScheduledInCode(CalledByATask bean) {
+            task = new NamedTask(bean::run);
+        }
+    }
+
+    static class RateScheduledInCode extends ScheduledInCode {
+
+        RateScheduledInCode(CalledByATask bean) {
+            super(bean);
+        }
+
+        @Override
+        public void configureTasks(ScheduledTaskRegistrar registrar) {
+            registrar.scheduleFixedRateTask(new FixedRateTask(task, Duration.ofSeconds(1), Duration.ZERO));
+        }
+    }
+
+    @Order(Ordered.HIGHEST_PRECEDENCE)
+    static class CronScheduledInCode extends ScheduledInCode {
+
+        CronScheduledInCode(CalledByATask bean) {
+            super(bean);
+        }
+
+        @Override
+        public void configureTasks(ScheduledTaskRegistrar registrar) {
+            registrar.scheduleCronTask(new CronTask(task, "* * * * * *"));
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(classes = {RateScheduledInCode.class, CronScheduledInCode.class})
+    void aTaskThatAConfigurerSchedulesAtOnceIsATickToo(Class<?> jobs) {
+        start("A", Replica.DEFAULTS, jobs);
+        start("B", Replica.DEFAULTS, jobs);
+        int before = runs.get();
+        long begun = System.nanoTime();
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= before + 4);
+
+        assertThat(Duration.ofNanos(System.nanoTime() - begun)).isGreaterThan(Duration.ofMillis(2500));
+    }
+
+    @Test
+    void ofTwoThatCouldMakeTicksTheOuterOneDoesIt() {
+        List<Object> atLast = new ArrayList<>();
+        List<Object> between = new ArrayList<>();
+        ScheduledTaskRegistrar registrar = new ScheduledTaskRegistrar();
+        registrar.setTaskScheduler(passing(atLast, null));
+        TickingConfigurer ticking = new TickingConfigurer(new Ticks());
+
+        ticking.beforeAll().configureTasks(registrar);
+        registrar.setTaskScheduler(passing(between, registrar.getScheduler()));
+        ticking.afterAll().configureTasks(registrar);
+        registrar.scheduleFixedRateTask(new FixedRateTask(runs::get, Duration.ofSeconds(1), Duration.ZERO));
+        registrar.scheduleFixedDelayTask(new FixedDelayTask(runs::get, Duration.ofSeconds(1), Duration.ZERO));
+        registrar.scheduleCronTask(new CronTask(runs::get, "* * * * * *"));
+
+        assertThat(registrar.getScheduler()).isInstanceOf(TickingTaskScheduler.class);
+        assertThat(atLast).hasSize(3).isEqualTo(between);
+    }
+
+    private static TaskScheduler passing(List<Object> tasks, @Nullable TaskScheduler to) {
+        return (TaskScheduler) Proxy.newProxyInstance(
+                TickTests.class.getClassLoader(), new Class<?>[] {TaskScheduler.class}, (proxy, method, arguments) -> {
+                    if (method.getName().equals("getClock")) {
+                        return Clock.systemUTC();
+                    }
+                    tasks.add(arguments[0]);
+                    return to == null ? null : method.invoke(to, arguments);
+                });
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableScheduling
+    @Import(CalledByATask.class)
+    static class LambdasInCode implements SchedulingConfigurer {
+
+        private final CalledByATask bean;
+
+        LambdasInCode(CalledByATask bean) {
+            this.bean = bean;
+        }
+
+        @Override
+        public void configureTasks(ScheduledTaskRegistrar registrar) {
+            for (int i = 0; i < 3; i++) {
+                registrar.addFixedRateTask(() -> bean.run(), Duration.ofMillis(100));
+                registrar.addCronTask(() -> bean.run(), "* * * * * *");
+            }
+        }
+    }
+
+    @Test
+    void ticksOfLambdasThatNothingTellsApartAreToldOfOnce(CapturedOutput output) {
+        start("A", Replica.DEFAULTS, LambdasInCode.class);
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= 40);
+
+        assertThat(output.getOut().split("CalledByATask.run is called by several tasks", -1))
+                .as("for each of the two triggers")
+                .hasSize(3);
+    }
+
     static class EachSecond {
 
         @Scheduled(fixedRate = 1000)
@@ -492,7 +618,64 @@ class TickTests {
         "plain, false"
     })
     void aTaskMadeFromAMethodIsKnownByWhatItSays(String description, boolean ofMethod) {
-        assertThat(Firing.isOfMethod(description)).isEqualTo(ofMethod);
+        assertThat(TaskMethod.saying(description).isKnown()).isEqualTo(ofMethod);
+    }
+
+    // ---- tasks of publishers, which say what proxy they call
+
+    static class PublisherOfAClass {
+
+        @Scheduled(cron = "* * * * * *")
+        public Mono<Void> tick() {
+            return Mono.fromRunnable(runs::incrementAndGet);
+        }
+    }
+
+    /** Is still running when the other replica's tick comes. */
+    static class LongPublisher {
+
+        @Scheduled(cron = "* * * * * *")
+        public Mono<Long> tick() {
+            return Mono.defer(() -> {
+                runs.incrementAndGet();
+                return Mono.delay(Duration.ofMillis(600));
+            });
+        }
+    }
+
+    interface PublishesTicks {
+
+        Flux<Void> tick();
+    }
+
+    interface PublishesTicksToo extends PublishesTicks {}
+
+    static class PublisherOfAnInterface implements PublishesTicksToo {
+
+        @Override
+        @Scheduled(cron = "* * * * * *")
+        public Flux<Void> tick() {
+            return Flux.defer(() -> {
+                runs.incrementAndGet();
+                return Flux.empty();
+            });
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(classes = {PublisherOfAClass.class, LongPublisher.class, PublisherOfAnInterface.class})
+    void aScheduledPublisherRunsOncePerTickHoweverShort(Class<?> job, CapturedOutput output) {
+        Replica a = Replica.start("A", space, Replica.DEFAULTS, Map.of(), Clocks.class, job);
+        open.add(a);
+        open.add(Replica.start("B", space, Replica.DEFAULTS, Map.of(), Clocks.class, job));
+        int before = runs.get();
+        long begun = System.nanoTime();
+        await().atMost(Duration.ofSeconds(20)).until(() -> runs.get() >= before + 5);
+
+        assertThat(Duration.ofNanos(System.nanoTime() - begun))
+                .isBetween(Duration.ofMillis(3300), Duration.ofSeconds(7));
+        assertThat(output).doesNotContain("Unexpected error occurred in scheduled reactive task");
+        assertThat(a.bean(NextTicks.class).byLock()).containsOnlyKeys(job.getSimpleName() + ".tick");
     }
 
     @EnableScheduling
@@ -515,6 +698,100 @@ class TickTests {
         await().atMost(Duration.ofSeconds(10)).until(() -> runs.get() == 2);
         start("B", Replica.DEFAULTS, Never.class);
         await().atMost(Duration.ofSeconds(10)).until(() -> runs.get() == 4);
+    }
+
+    // ---- one method on beans of several classes
+
+    abstract static class Inheritable {
+
+        public void run() {
+            ran.add(getClass().getSimpleName());
+        }
+    }
+
+    static class CronBase extends Inheritable {
+
+        @Override
+        @Scheduled(cron = "* * * * * *")
+        public void run() {
+            super.run();
+        }
+    }
+
+    static class RateBase extends Inheritable {
+
+        @Override
+        @Scheduled(fixedRate = 1000)
+        public void run() {
+            super.run();
+        }
+    }
+
+    static class AsyncBase extends Inheritable {
+
+        @Override
+        @Async
+        @Scheduled(cron = "* * * * * *")
+        public void run() {
+            super.run();
+        }
+    }
+
+    static class CronFirst extends CronBase {}
+
+    static class CronSecond extends CronBase {}
+
+    static class RateFirst extends RateBase {}
+
+    static class RateSecond extends RateBase {}
+
+    static class AsyncFirst extends AsyncBase {}
+
+    static class AsyncSecond extends AsyncBase {}
+
+    private static List<Arguments> inherited() {
+        return List.of(
+                Arguments.of(CronFirst.class, CronSecond.class, true),
+                Arguments.of(RateFirst.class, RateSecond.class, true),
+                Arguments.of(AsyncFirst.class, AsyncSecond.class, true),
+                Arguments.of(AsyncFirst.class, AsyncSecond.class, false));
+    }
+
+    /** In a rolling deploy, say, or for its profiles. */
+    @ParameterizedTest
+    @MethodSource("inherited")
+    void whichOtherBeansInheritAMethodOnWhichReplicaMattersNotToItsTicks(
+            Class<?> first, Class<?> second, boolean oneIsOnlyHere) {
+        open.add(Replica.start("A", space, Replica.DEFAULTS, Map.of(), Asynchronous.class, first, second));
+        Class<?>[] others = oneIsOnlyHere
+                ? new Class<?>[] {Asynchronous.class, second}
+                : new Class<?>[] {Asynchronous.class, first, second};
+        open.add(Replica.start("B", space, Replica.DEFAULTS, Map.of(), others));
+        ran.clear();
+        long begun = System.nanoTime();
+        await().atMost(Duration.ofSeconds(20))
+                .until(() -> Collections.frequency(ran, second.getSimpleName()) >= 6
+                        && Collections.frequency(ran, first.getSimpleName()) >= 5);
+
+        assertThat(Duration.ofNanos(System.nanoTime() - begun))
+                .isBetween(Duration.ofMillis(4300), Duration.ofSeconds(9));
+        assertThat(Collections.frequency(ran, first.getSimpleName())).isLessThanOrEqualTo(8);
+        assertThat(Collections.frequency(ran, second.getSimpleName())).isLessThanOrEqualTo(8);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAsync
+    @Import(Clocks.class)
+    static class Asynchronous {}
+
+    @Test
+    void aNativeImageKeepsWhatTellsTheBeanOfATask() throws ClassNotFoundException {
+        RuntimeHints hints = new RuntimeHints();
+        new TaskMethod.Hints().registerHints(hints, null);
+
+        Class<?> wrapper = new Task(runs::get).getRunnable().getClass();
+        assertThat(RuntimeHintsPredicates.reflection().onFieldAccess(wrapper.getName(), "runnable"))
+                .accepts(hints);
     }
 
     // ---- @Async, and tasks that fire once
@@ -550,6 +827,49 @@ class TickTests {
 
         await().atMost(Duration.ofSeconds(20)).until(() -> slow.count("slow") >= before + 5);
         assertThat(slow.overlaps).isEmpty();
+    }
+
+    @Retention(RetentionPolicy.RUNTIME)
+    @interface OnAnotherThread {}
+
+    static class ByAnotherAnnotation {
+
+        @OnAnotherThread
+        @Scheduled(cron = "* * * * * *")
+        void tick() {
+            ran.add(Thread.currentThread().getName());
+        }
+
+        @OnAnotherThread
+        @RunOnce("of another thread")
+        public Future<String> result() {
+            return CompletableFuture.completedFuture("result");
+        }
+    }
+
+    @EnableAsync(annotation = OnAnotherThread.class)
+    @Import({ByAnotherAnnotation.class, Clocks.class})
+    static class AsyncByAnotherAnnotation {
+
+        @Bean
+        static TaskExecutor taskExecutor() {
+            return new SimpleAsyncTaskExecutor("worker-");
+        }
+    }
+
+    @Test
+    void whatIsHandedOverByAnotherAnnotationThanAsyncHasTicksAndResultsToo() throws Exception {
+        Replica a = start("A", Replica.DEFAULTS, AsyncByAnotherAnnotation.class);
+        start("B", Replica.DEFAULTS, AsyncByAnotherAnnotation.class);
+        int before = ran.size();
+        long begun = System.nanoTime();
+        await().atMost(Duration.ofSeconds(20)).until(() -> ran.size() >= before + 5);
+
+        assertThat(Duration.ofNanos(System.nanoTime() - begun))
+                .isBetween(Duration.ofMillis(3300), Duration.ofSeconds(7));
+        assertThat(ran).allMatch(thread -> thread.startsWith("worker-"));
+        assertThat(a.bean(ByAnotherAnnotation.class).result().get(5, TimeUnit.SECONDS))
+                .isEqualTo("result");
     }
 
     @EnableScheduling
