@@ -36,14 +36,21 @@ import org.junit.jupiter.api.Test;
 class AdvisoryWithoutTableTests {
 
     private static final String NAMESPACE = "bare";
+    private static final Duration LEASE = ReplicaStores.LEASE.multipliedBy(3);
 
     private final ReplicaStores stores = ReplicaStores.withoutTable();
-    private final AdvisoryStore a = stores.store(StoreIdentity.random(NAMESPACE, "A"));
-    private final AdvisoryStore b = stores.store(StoreIdentity.random(NAMESPACE, "B"));
+    private final AdvisoryStore a = store("A");
+    private final AdvisoryStore b = store("B");
 
     @AfterEach
     void close() throws Exception {
         stores.close();
+    }
+
+    /** No heartbeats here: nobody must be silent for longer than that, on a busy machine, while a session is opened. */
+    private AdvisoryStore store(String label) {
+        return stores.store(
+                StoreIdentity.random(NAMESPACE, label), stores.database().url(), LEASE, 2_000);
     }
 
     private static Claim claim(String name, @Nullable String version, @Nullable String data) {
@@ -190,21 +197,17 @@ class AdvisoryWithoutTableTests {
     @Test
     void aSessionThatHoldsNothingForLongIsClosed() {
         release(a, "name", granted(a, "name"), null);
-        // Silent for a while, on a busy machine: longer than the others can be, and still shorter than what is long.
-        Duration lease = ReplicaStores.LEASE.multipliedBy(3);
-        AdvisoryStore holder = stores.store(
-                StoreIdentity.random(NAMESPACE, "C"), stores.database().url(), lease, 10);
-        long fence = granted(holder, "name").fence();
+        long fence = granted(b, "name").fence();
 
         await().atMost(Duration.ofSeconds(20))
                 .pollInterval(Duration.ofMillis(200))
                 .until(() -> {
-                    assertThat(holder.renew(
-                                    List.of(new Renewal("name", fence, lease, null)),
+                    assertThat(b.renew(
+                                    List.of(new Renewal("name", fence, LEASE, null)),
                                     Duration.ofSeconds(1),
                                     Caller.HEARTBEAT))
                             .allMatch(answer -> answer.result() == Result.RENEWED);
-                    holder.tidyUp();
+                    b.tidyUp();
                     a.tidyUp();
                     return stores.database()
                                     .number(

@@ -1,8 +1,8 @@
 package dev.pglock.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
 import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.awaitility.Awaitility.await;
 
 import dev.pglock.LockStorageException;
 import dev.pglock.RunOutcome;

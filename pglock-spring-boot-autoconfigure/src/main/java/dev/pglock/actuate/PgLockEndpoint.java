@@ -94,7 +94,7 @@ public final class PgLockEndpoint {
         LockRegistry locks = registry.get();
         boolean done = switch (action.toLowerCase(Locale.ROOT)) {
             case "pause" -> pause(locks, whole, why);
-            case "resume" -> locks.resume(whole, why);
+            case "resume" -> refusedAs400(() -> locks.resume(whole, why));
             case "resign" -> refusedAs400(() -> locks.resign(whole, why));
             default ->
                 throw new InvalidEndpointRequestException(

@@ -1,5 +1,6 @@
 package dev.pglock.aop;
 
+import dev.pglock.LockRequest;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.convert.DurationStyle;
@@ -43,10 +44,16 @@ final class DurationText {
         if (trimmed.chars().allMatch(c -> Character.isDigit(c) || c == '-')) {
             throw new IllegalArgumentException("'" + text + "' has no unit; write 30s, 500ms or PT30S");
         }
+        Duration duration;
         try {
-            return DurationStyle.detectAndParse(trimmed);
+            duration = DurationStyle.detectAndParse(trimmed);
         } catch (IllegalArgumentException e) {
             throw new IllegalArgumentException("'" + text + "' is no duration; write 30s, 500ms or PT30S", e);
         }
+        if (duration.compareTo(LockRequest.GREATEST_DURATION) > 0) {
+            throw new IllegalArgumentException(
+                    "'" + text + "' must be at most " + LockRequest.GREATEST_DURATION.toDays() + "d");
+        }
+        return duration;
     }
 }

@@ -75,7 +75,12 @@ final class LockInterceptor implements MethodInterceptor {
         String name = spec.name().evaluate(() -> context(spec, body.invocation()));
         return switch (settings.get().mode(name)) {
             case EVERY_REPLICA -> body.run();
-            case PAUSED -> denied(spec, Denial.of(name, DenialReason.PAUSED), firing != null);
+            case PAUSED ->
+                denied(
+                        spec,
+                        Denial.of(name, DenialReason.PAUSED),
+                        firing != null,
+                        "paused on this replica by its configuration: pglock.locks has 'mode: paused' for it");
             case LOCKED -> runLocked(spec, name, firing, body);
         };
     }
@@ -88,7 +93,7 @@ final class LockInterceptor implements MethodInterceptor {
         }
         LockRequest request = spec.terms().request(name).family(spec.name().text());
         if (spec.ifHeld() == IfHeld.WAIT) {
-            return runWhenGranted(spec, request, body);
+            return runWhenGranted(spec, request, firing, body);
         }
         LockAttempt attempt;
         try {
@@ -108,7 +113,8 @@ final class LockInterceptor implements MethodInterceptor {
             }
             return body.runUnder(granted.lock());
         }
-        return denied(spec, ((LockAttempt.Denied) attempt).denial(), firing != null);
+        Denial denial = ((LockAttempt.Denied) attempt).denial();
+        return denied(spec, denial, firing != null, denial.describe());
     }
 
     /** The same lock again on the same thread: the outer call's tenure covers this one, but it can remember no version. */
@@ -123,10 +129,11 @@ final class LockInterceptor implements MethodInterceptor {
         return body.run();
     }
 
-    private @Nullable Object runWhenGranted(LockSpec spec, LockRequest request, LockedBody body) throws Throwable {
+    private @Nullable Object runWhenGranted(
+            LockSpec spec, LockRequest request, @Nullable Firing firing, LockedBody body) throws Throwable {
         LockHandle lock;
         try {
-            lock = registry.get().acquire(request);
+            lock = firing == null ? registry.get().acquire(request) : acquireForTick(request);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new LockNotAcquiredException(
@@ -135,27 +142,55 @@ final class LockInterceptor implements MethodInterceptor {
             if (e.reason() == DenialReason.DONE) {
                 return spec.skippedValue();
             }
-            throw e;
+            if (firing == null) {
+                throw e;
+            }
+            refused.notAcquired(spec.method(), spec.describe(), e);
+            return spec.skippedValue();
+        } catch (LockStorageException e) {
+            if (firing == null) {
+                throw e;
+            }
+            refused.skipped(spec.method(), spec.describe(), e);
+            return spec.skippedValue();
+        }
+        if (firing != null) {
+            refused.granted(spec.method());
         }
         return body.runUnder(lock);
+    }
+
+    /** Waits as long as the lock is held, but not for an operator: the scheduler's thread has other tasks. */
+    private LockHandle acquireForTick(LockRequest request) throws InterruptedException {
+        LockAttempt attempt = registry.get().attempt(request, null);
+        if (attempt instanceof LockAttempt.Granted granted) {
+            return granted.lock();
+        }
+        Denial denial = ((LockAttempt.Denied) attempt).denial();
+        if (denial.reason() == DenialReason.PAUSED || denial.reason() == DenialReason.DONE) {
+            throw new LockNotAcquiredException(denial);
+        }
+        return registry.get().acquire(request);
     }
 
     /**
      * A tick and a {@code SKIP} are skipped; whoever else called is told, and so is who calls while this replica stops: no
      * other one does the work for him.
      */
-    private static @Nullable Object denied(LockSpec spec, Denial denial, boolean tick) {
+    private static @Nullable Object denied(LockSpec spec, Denial denial, boolean tick, String why) {
         boolean skip = switch (spec.kind()) {
             case SCHEDULED -> tick;
             case RUN_ONCE ->
                 denial.reason() == DenialReason.DONE
+                        || (spec.ifHeld() == IfHeld.WAIT && tick)
                         || (spec.ifHeld() == IfHeld.SKIP && (tick || denial.reason() != DenialReason.STOPPING));
-            case SINGLETON -> false;
+            case SINGLETON -> tick;
         };
         if (!skip) {
-            throw new LockNotAcquiredException(denial);
+            throw new LockNotAcquiredException(
+                    denial.name(), denial.reason(), "Lock '" + denial.name() + "' was not acquired: " + why);
         }
-        log.debug("{} is skipped: lock '{}' is {}", spec.describe(), denial.name(), denial.describe());
+        log.debug("{} is skipped: lock '{}' is {}", spec.describe(), denial.name(), why);
         return spec.skippedValue();
     }
 

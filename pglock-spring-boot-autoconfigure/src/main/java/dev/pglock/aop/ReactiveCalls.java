@@ -9,6 +9,9 @@ import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
@@ -19,21 +22,38 @@ import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.publisher.MonoSink;
 import reactor.core.publisher.Sinks;
+import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
 import reactor.util.context.Context;
 import reactor.util.context.ContextView;
 
 /**
  * Calls whose result is a {@code Mono} or a {@code Flux}. Nothing runs before somebody subscribes; each subscription takes
- * the lock, calls the method, and gives the lock back when what it returned terminates or is cancelled. What blocks runs
- * on {@code boundedElastic}. No other class knows Reactor, and this one is loaded by such a call only.
+ * the lock, calls the method, and gives the lock back when what it returned terminates or is cancelled. No other class
+ * knows Reactor, and this one is loaded by such a call only.
  */
 final class ReactiveCalls {
 
     /** The locks under which a subscription runs, innermost first. */
     private static final Object OUTER = new Object();
 
+    /**
+     * Where it blocks: a thread for each that waits, because one that had to wait for a thread as well could be the release
+     * for which all others wait. Those of {@code boundedElastic} are limited, and belong to the application. They end when
+     * they have had nothing to do for a while.
+     */
+    private static final Scheduler BLOCKING = Schedulers.fromExecutorService(
+            new ThreadPoolExecutor(
+                    0, Integer.MAX_VALUE, 10, TimeUnit.SECONDS, new SynchronousQueue<>(), ReactiveCalls::daemon),
+            "pglock-reactive");
+
     private ReactiveCalls() {}
+
+    private static Thread daemon(Runnable work) {
+        Thread thread = new Thread(work, "pglock-reactive");
+        thread.setDaemon(true);
+        return thread;
+    }
 
     /** Decides about a call and makes it. */
     @FunctionalInterface
@@ -94,7 +114,7 @@ final class ReactiveCalls {
         }
 
         private void decide(Call call, boolean waits, MonoSink<Locked> sink) {
-            Disposable decision = Schedulers.boundedElastic().schedule(() -> {
+            Disposable decision = BLOCKING.schedule(() -> {
                 Deque<LockContext.Scope> scopes = new ArrayDeque<>();
                 for (int i = outer.size(); i > 0; i--) {
                     scopes.push(LockContext.enter(outer.get(i - 1)));
@@ -119,8 +139,7 @@ final class ReactiveCalls {
                 if (waits) {
                     decision.dispose();
                 }
-                Disposable ignored =
-                        Schedulers.boundedElastic().schedule(() -> ended.completeExceptionally(cancellation()));
+                Disposable ignored = BLOCKING.schedule(() -> ended.completeExceptionally(cancellation()));
             });
         }
 
@@ -169,7 +188,7 @@ final class ReactiveCalls {
                             ended.completeExceptionally(failure);
                         }
                     })
-                    .subscribeOn(Schedulers.boundedElastic());
+                    .subscribeOn(BLOCKING);
         }
 
         private static CancellationException cancellation() {

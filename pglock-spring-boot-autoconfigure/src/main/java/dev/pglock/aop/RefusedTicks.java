@@ -1,5 +1,7 @@
 package dev.pglock.aop;
 
+import dev.pglock.DenialReason;
+import dev.pglock.LockNotAcquiredException;
 import dev.pglock.LockRefusedException;
 import dev.pglock.LockStorageException;
 import java.util.Set;
@@ -25,6 +27,15 @@ final class RefusedTicks {
             log.warn("Ticks of {} are skipped until its lock can be had: {}", description, why.getMessage());
         } else {
             log.debug("A tick of {} is skipped: its lock could not be asked for", description, why);
+        }
+    }
+
+    /** Of one that waits for its lock: what an operator has paused is no fault, and whoever waited in vain is told of once. */
+    void notAcquired(Object task, String description, LockNotAcquiredException why) {
+        if (why.reason() != DenialReason.PAUSED && told.add(task)) {
+            log.warn("Ticks of {} are skipped until its lock can be had: {}", description, why.getMessage());
+        } else {
+            log.debug("A tick of {} is skipped: {}", description, why.getMessage());
         }
     }
 

@@ -2,6 +2,7 @@ package dev.pglock.autoconfigure;
 
 import dev.pglock.LeaderElection;
 import dev.pglock.LockNames;
+import dev.pglock.LockRequest;
 import dev.pglock.LockStrategy;
 import dev.pglock.engine.EngineSettings;
 import dev.pglock.lease.LeaseTable;
@@ -22,8 +23,7 @@ import org.springframework.boot.context.properties.source.InvalidConfigurationPr
  */
 final class PropertyChecks {
 
-    /** Keeps every sum of a duration and a {@code nanoTime} far from an overflow. */
-    private static final Duration LONGEST = Duration.ofDays(36_500);
+    private static final Duration LONGEST = LockRequest.GREATEST_DURATION;
 
     private static final Pattern BARE_NUMBER = Pattern.compile("\\s*[-+]?\\d+\\s*");
     private static final Pattern PACKAGE =

@@ -190,9 +190,11 @@ class OperatingTests extends TwoReplicas {
             assertThatExceptionOfType(InvalidEndpointRequestException.class).isThrownBy(() -> endpoint.lock(none));
         }
         // There is no table: nothing could remember it.
-        assertThatExceptionOfType(InvalidEndpointRequestException.class)
-                .isThrownBy(() -> endpoint.act(SecurityContext.NONE, "pause", "why not", "job"))
-                .withMessageContaining("there is no");
+        for (String action : List.of("pause", "resume")) {
+            assertThatExceptionOfType(InvalidEndpointRequestException.class)
+                    .isThrownBy(() -> endpoint.act(SecurityContext.NONE, action, "why not", "job"))
+                    .withMessageContaining("there is no");
+        }
         lock.close();
     }
 

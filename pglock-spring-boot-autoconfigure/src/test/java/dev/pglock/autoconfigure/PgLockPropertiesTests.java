@@ -132,10 +132,10 @@ class PgLockPropertiesTests {
             pglock.heartbeat-interval            | -1s       | positive
             pglock.heartbeat-interval            | 1us       | at least 1 ms
             pglock.heartbeat-interval            | 10001ms   | three heartbeats must fit into 'pglock.lease-duration' (30s)
-            pglock.heartbeat-interval            | 40000d    | at most 36500d
+            pglock.heartbeat-interval            | 40000d    | at most 365d
             pglock.wait-timeout                  | -1s       | not be negative
             pglock.wait-timeout                  | 10        | no unit
-            pglock.wait-timeout                  | 40000d    | at most 36500d
+            pglock.wait-timeout                  | 40000d    | at most 365d
             pglock.max-hold                      | 0s        | positive
             pglock.max-hold                      | -1s       | positive
             pglock.on-lost                       | explode   | OnLost
