@@ -25,6 +25,9 @@ final class PropertyChecks {
 
     private static final Duration LONGEST = LockRequest.GREATEST_DURATION;
 
+    /** Keeps every sum of a duration and the server's time far from an overflow. */
+    private static final Duration LONGEST_RETENTION = Duration.ofDays(36_500);
+
     private static final Pattern BARE_NUMBER = Pattern.compile("\\s*[-+]?\\d+\\s*");
     private static final Pattern PACKAGE =
             Pattern.compile("[\\p{L}_$][\\p{L}\\p{N}_$]*(?:\\.[\\p{L}_$][\\p{L}\\p{N}_$]*)*");
@@ -102,9 +105,9 @@ final class PropertyChecks {
                                 + millis(properties.leaseDuration()) + ").");
             }
         }
-        notNegative("pglock.wait-timeout", properties.waitTimeout());
+        notNegative("pglock.wait-timeout", properties.waitTimeout(), LONGEST);
         positive("pglock.max-hold", properties.maxHold());
-        notNegative("pglock.lease.retention", properties.lease().retention());
+        notNegative("pglock.lease.retention", properties.lease().retention(), LONGEST_RETENTION);
     }
 
     private void scheduled() {
@@ -170,7 +173,7 @@ final class PropertyChecks {
             if (lock.leaseDuration() != null) {
                 lease(prefix + "lease-duration", lock.leaseDuration());
             }
-            notNegative(prefix + "wait-timeout", lock.waitTimeout());
+            notNegative(prefix + "wait-timeout", lock.waitTimeout(), LONGEST);
             positive(prefix + "min-hold", lock.minHold());
             positive(prefix + "max-hold", lock.maxHold());
             strategy(prefix, lock.strategy(), lock.leaseDuration());
@@ -296,10 +299,10 @@ final class PropertyChecks {
         }
     }
 
-    private void notNegative(String property, @Nullable Duration duration) {
+    private void notNegative(String property, @Nullable Duration duration, Duration longest) {
         unit(property);
-        if (duration != null && (duration.isNegative() || duration.compareTo(LONGEST) > 0)) {
-            throw invalid(property, duration, "It must not be negative, and at most " + LONGEST.toDays() + "d.");
+        if (duration != null && (duration.isNegative() || duration.compareTo(longest) > 0)) {
+            throw invalid(property, duration, "It must not be negative, and at most " + longest.toDays() + "d.");
         }
     }
 

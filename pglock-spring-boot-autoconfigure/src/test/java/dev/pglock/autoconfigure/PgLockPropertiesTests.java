@@ -136,6 +136,8 @@ class PgLockPropertiesTests {
             pglock.wait-timeout                  | -1s       | not be negative
             pglock.wait-timeout                  | 10        | no unit
             pglock.wait-timeout                  | 40000d    | at most 365d
+            pglock.lease.retention               | 40000d    | at most 36500d
+            pglock.max-hold                      | 400d      | at most 365d
             pglock.max-hold                      | 0s        | positive
             pglock.max-hold                      | -1s       | positive
             pglock.on-lost                       | explode   | OnLost
