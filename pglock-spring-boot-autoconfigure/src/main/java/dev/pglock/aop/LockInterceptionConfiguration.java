@@ -121,13 +121,14 @@ public final class LockInterceptionConfiguration {
             @Qualifier(SPECS) LockSpecs specs,
             @Qualifier(TICKS) Ticks ticks,
             @Qualifier(AUTO_CONFIGURED) AutoConfiguredBeans autoConfigured,
+            @Qualifier(SHAPES) MethodShapes shapes,
             ObjectProvider<LockedMethodSettings> settings,
             ObjectProvider<LockRegistry> registry,
             @Qualifier(CONTAINER) Container container) {
         Supplier<LockedMethodSettings> once = SingletonSupplier.of(settings::getObject);
         LockInterceptor interceptor =
                 new LockInterceptor(specs, ticks, once, SingletonSupplier.of(registry::getObject));
-        return new LockAdvisor(interceptor, specs, autoConfigured, order(once, container.beans()));
+        return new LockAdvisor(interceptor, specs, autoConfigured, shapes, once, order(once, container.beans()));
     }
 
     /** Just outside the transaction advisor, wherever the application has put that one; never inside. */

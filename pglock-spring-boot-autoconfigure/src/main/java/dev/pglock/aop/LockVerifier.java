@@ -11,6 +11,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
@@ -53,6 +54,9 @@ public final class LockVerifier {
     private final MethodShapes shapes;
     private final Ticks ticks;
     private final Supplier<LockedMethodSettings> settings;
+
+    /** What was refused with a warning. */
+    private final Set<String> told = ConcurrentHashMap.newKeySet();
 
     LockVerifier(
             ConfigurableListableBeanFactory beans,
@@ -259,7 +263,12 @@ public final class LockVerifier {
     void refuse(InvalidLockException e) {
         switch (settings.get().verification()) {
             case FAIL -> throw e;
-            case WARN -> log.warn("{}: it runs WITHOUT its lock. {}", e.getMessage(), e.action());
+            case WARN -> {
+                // Several look at each bean.
+                if (told.add(String.valueOf(e.getMessage()))) {
+                    log.warn("{}: it runs WITHOUT its lock. {}", e.getMessage(), e.action());
+                }
+            }
             case OFF -> log.debug("{}: it runs without its lock (pglock.verification=off)", e.getMessage());
         }
     }

@@ -39,7 +39,8 @@ final class FencingLifecycle implements SmartLifecycle {
 
     @Override
     public void start() {
-        boolean usesLease = !settings.isLocal() && Stores.usesLease(settings.properties());
+        boolean usesLease =
+                !settings.isLocal() && existing(Stores.class).values().stream().anyMatch(Stores::isAskedForLeases);
         if (usesLease && !existing(LockRegistry.class).isEmpty()) {
             transactions.decide(existing(PlatformTransactionManager.class), PATIENCE);
         }

@@ -54,6 +54,8 @@ final class Stores {
     private final Map<LockStrategy, Runnable> unprepared =
             Collections.synchronizedMap(new EnumMap<>(LockStrategy.class));
 
+    private volatile boolean leasesOfMethods;
+
     /** @param localSpace a memory that an application in a test shares with others, or whose clock it sets */
     Stores(
             PgLockSettings settings,
@@ -125,12 +127,18 @@ final class Stores {
      * @throws LockDatabaseException if one of them cannot work here; the message says what to do
      */
     void prepare(Set<LockStrategy> strategies) {
+        leasesOfMethods |= strategies.contains(LockStrategy.LEASE);
         for (LockStrategy strategy : strategies) {
             Runnable preparation = unprepared.remove(strategy);
             if (preparation != null) {
                 preparation.run();
             }
         }
+    }
+
+    /** Whether configuration or a method asks for leases. */
+    boolean isAskedForLeases() {
+        return leasesOfMethods || usesLease(settings.properties());
     }
 
     private void prepare(LockStrategy strategy, Runnable preparation) {
@@ -187,7 +195,7 @@ final class Stores {
                         table, properties.leaseDuration(), properties.advisory().maxLocks(), timeouts));
     }
 
-    static boolean usesLease(PgLockProperties properties) {
+    private static boolean usesLease(PgLockProperties properties) {
         return uses(properties, LockStrategy.LEASE);
     }
 

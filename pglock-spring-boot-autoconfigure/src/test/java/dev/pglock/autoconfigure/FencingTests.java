@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.pglock.LockLostException;
 import dev.pglock.LockRegistry;
+import dev.pglock.annotation.RunOnce;
+import dev.pglock.annotation.Strategy;
 import dev.pglock.lease.LeaseSchema;
 import dev.pglock.lease.LeaseTable;
 import dev.pglock.testing.PostgresServer;
@@ -206,6 +208,24 @@ class FencingTests extends TwoReplicas {
     void requiredMeansThatThereIsATransactionManager() {
         Throwable failure = catchThrowable(() -> start(
                 database.url(),
+                "pglock.fencing=required",
+                "spring.autoconfigure.exclude=" + DataSourceTransactionManagerAutoConfiguration.class.getName()));
+
+        assertThat(Analyses.of(failure).getDescription()).contains("there is no transaction manager of a DataSource");
+    }
+
+    static class LeaseOfAMethod extends Program {
+
+        @RunOnce(name = "by-lease", strategy = Strategy.LEASE)
+        public void byLease() {}
+    }
+
+    @Test
+    void theLeaseOfASingleMethodIsEnoughToRequireIt() {
+        Throwable failure = catchThrowable(() -> startOn(
+                database.url(),
+                LeaseOfAMethod.class,
+                "pglock.strategy=advisory",
                 "pglock.fencing=required",
                 "spring.autoconfigure.exclude=" + DataSourceTransactionManagerAutoConfiguration.class.getName()));
 

@@ -2,17 +2,24 @@ package dev.pglock.autoconfigure;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.awaitility.Awaitility.await;
 
+import dev.pglock.LockContext;
 import dev.pglock.annotation.EveryReplica;
 import dev.pglock.annotation.RunOnce;
 import dev.pglock.aop.InvalidLockException;
 import dev.pglock.aop.LockInterceptionConfiguration;
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
@@ -112,6 +119,82 @@ class VerificationTests {
         wrong.withPropertyValues("pglock.verification=off").run(context -> {
             assertThat(context).hasNotFailed();
             assertThat(output.getAll().substring(before)).doesNotContain("WITHOUT its lock");
+        });
+    }
+
+    /** Who runs it sees whether it is the bean, and not an empty proxy, and whether it is locked. */
+    static class Refused {
+
+        static final List<String> RAN = new CopyOnWriteArrayList<>();
+
+        private final List<String> field = List.of("its field is set");
+
+        final void ran() {
+            RAN.add(LockContext.currentIfAny().isPresent() ? "locked" : field.get(0));
+        }
+    }
+
+    static class FinalMethod extends Refused {
+
+        @Scheduled(fixedDelay = 50)
+        public final void tick() {
+            ran();
+        }
+    }
+
+    static final class FinalClass extends Refused {
+
+        @Scheduled(fixedDelay = 50)
+        public void tick() {
+            ran();
+        }
+    }
+
+    static class PrivateMethod extends Refused {
+
+        @Scheduled(fixedDelay = 50)
+        @SuppressWarnings("UnusedMethod")
+        private void tick() {
+            ran();
+        }
+    }
+
+    static class SingletonTick extends Refused {
+
+        @Scheduled(fixedDelay = 50)
+        @dev.pglock.annotation.Singleton
+        public void tick() {
+            ran();
+        }
+    }
+
+    static class BadDuration extends Refused {
+
+        @Scheduled(fixedDelay = 50)
+        @RunOnce(leaseDuration = "soon")
+        public void tick() {
+            ran();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableScheduling
+    static class Scheduling {}
+
+    @ParameterizedTest
+    @ValueSource(
+            classes = {FinalMethod.class, FinalClass.class, PrivateMethod.class, SingletonTick.class, BadDuration.class
+            })
+    void whatIsRefusedWithAWarningRunsOnItsBeanWithoutALock(Class<?> type, CapturedOutput output) {
+        ApplicationContextRunner wrong =
+                runner.withUserConfiguration(Scheduling.class).withBean(type);
+        wrong.run(context -> assertThat(context).hasFailed());
+        Refused.RAN.clear();
+        wrong.withPropertyValues("pglock.verification=warn").run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(output).containsOnlyOnce("it runs WITHOUT its lock");
+            await().atMost(Duration.ofSeconds(10)).until(() -> Refused.RAN.size() >= 3);
+            assertThat(Refused.RAN).containsOnly("its field is set");
         });
     }
 
