@@ -44,7 +44,7 @@ final class ReactiveCalls {
      */
     private static final Scheduler BLOCKING = Schedulers.fromExecutorService(
             new ThreadPoolExecutor(
-                    0, Integer.MAX_VALUE, 10, TimeUnit.SECONDS, new SynchronousQueue<>(), ReactiveCalls::daemon),
+                    0, Integer.MAX_VALUE, 1, TimeUnit.SECONDS, new SynchronousQueue<>(), ReactiveCalls::daemon),
             "pglock-reactive");
 
     private ReactiveCalls() {}
