@@ -51,7 +51,8 @@ final class LaterResult<T extends @Nullable Object> extends CompletableFuture<T>
         try {
             return body.getClass().getMethod("cancel", boolean.class).getDeclaringClass() != CompletableFuture.class;
         } catch (NoSuchMethodException e) {
-            throw new IllegalStateException(e);
+            // In a native image, say, that knows no methods of that class: its lock is better kept for too long.
+            return false;
         }
     }
 
