@@ -89,7 +89,7 @@ class OwnConnectionsTests {
                         busy.countDown();
                         try {
                             connections.run(Lane.WORK, BUDGET, (connection, unanswered) -> {
-                                awaitUninterruptibly(done);
+                                awaitOrFail(done);
                                 return true;
                             });
                         } catch (SQLException e) {
@@ -138,7 +138,7 @@ class OwnConnectionsTests {
                     try {
                         return connections.run(Lane.WORK, budget, (connection, unanswered) -> {
                             taken.countDown();
-                            awaitUninterruptibly(budget.multipliedBy(7).dividedBy(10));
+                            awaitOrFail(budget.multipliedBy(7).dividedBy(10));
                             return "first";
                         });
                     } catch (SQLException e) {
@@ -146,7 +146,7 @@ class OwnConnectionsTests {
                     }
                 },
                 OwnConnectionsTests::onNewThread);
-        awaitUninterruptibly(taken);
+        awaitOrFail(taken);
 
         String second = connections.run(
                 Lane.WORK, budget, (connection, unanswered) -> TestDatabase.text(connection, "SELECT 2"));
@@ -428,7 +428,7 @@ class OwnConnectionsTests {
         assertThat(spec.toString()).isEqualTo("ConnectionSpec[jdbc:postgresql://host/db, joe]");
     }
 
-    private static void awaitUninterruptibly(CountDownLatch latch) {
+    private static void awaitOrFail(CountDownLatch latch) {
         try {
             latch.await();
         } catch (InterruptedException e) {
@@ -437,7 +437,7 @@ class OwnConnectionsTests {
     }
 
     /** Work that takes its time. */
-    private static void awaitUninterruptibly(Duration time) {
+    private static void awaitOrFail(Duration time) {
         try {
             Thread.sleep(time.toMillis());
         } catch (InterruptedException e) {

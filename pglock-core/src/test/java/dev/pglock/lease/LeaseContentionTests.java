@@ -50,7 +50,7 @@ class LeaseContentionTests {
             long begun = System.nanoTime();
             List<RenewalAnswer> answers = a.renew(renewals, Duration.ofSeconds(1), Caller.HEARTBEAT);
 
-            assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofMillis(500));
+            assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(1));
             assertThat(answers)
                     .filteredOn(answer -> answer.result() == Result.RENEWED)
                     .hasSize(59);

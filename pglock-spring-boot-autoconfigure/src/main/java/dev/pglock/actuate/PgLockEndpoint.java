@@ -14,6 +14,7 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.actuate.endpoint.Access;
@@ -37,16 +38,20 @@ public final class PgLockEndpoint {
 
     private final Supplier<LockRegistry> registry;
     private final Supplier<Map<String, Instant>> nextDue;
+    private final Predicate<String> pausedHere;
 
     /**
-     * Creates it. Neither is asked before somebody asks here.
+     * Creates it. None is asked before somebody asks here.
      *
      * @param registry the locks
      * @param nextDue when locked methods are due next on this replica, by lock name
+     * @param pausedHere whether the configuration of this replica pauses what has a lock of that name
      */
-    public PgLockEndpoint(Supplier<LockRegistry> registry, Supplier<Map<String, Instant>> nextDue) {
+    public PgLockEndpoint(
+            Supplier<LockRegistry> registry, Supplier<Map<String, Instant>> nextDue, Predicate<String> pausedHere) {
         this.registry = registry;
         this.nextDue = nextDue;
+        this.pausedHere = pausedHere;
     }
 
     /**
@@ -57,9 +62,8 @@ public final class PgLockEndpoint {
     @ReadOperation
     public Locks locks() {
         Map<String, Instant> due = nextDue.get();
-        return new Locks(registry.get().findAll().stream()
-                .map(info -> Lock.of(info, due.get(info.name())))
-                .toList());
+        return new Locks(
+                registry.get().findAll().stream().map(info -> lock(info, due)).toList());
     }
 
     /**
@@ -71,10 +75,15 @@ public final class PgLockEndpoint {
     @ReadOperation
     public @Nullable Lock lock(@Selector(match = Match.ALL_REMAINING) String... name) {
         String whole = whole(name);
-        return registry.get()
-                .find(whole)
-                .map(info -> Lock.of(info, nextDue.get().get(whole)))
-                .orElse(null);
+        return registry.get().find(whole).map(info -> lock(info, nextDue.get())).orElse(null);
+    }
+
+    private Lock lock(LockInfo info, Map<String, Instant> due) {
+        String paused = info.paused();
+        if (paused == null && pausedHere.test(info.name())) {
+            paused = "on this replica, by its configuration: pglock.locks has 'mode: paused' for it";
+        }
+        return Lock.of(info, paused, due.get(info.name()));
     }
 
     /**
@@ -176,7 +185,8 @@ public final class PgLockEndpoint {
      * @param name its name
      * @param strategy by which it is kept
      * @param state its state
-     * @param paused why it is paused; null: it is not
+     * @param paused why it is paused; null: it is not. What the configuration of the replica that answers has paused is told
+     *     here too, but is no state of the lock
      * @param holder the label of the holder
      * @param since when the last tenure began
      * @param until when it ends unless it is renewed, or when the hold ends
@@ -203,12 +213,12 @@ public final class PgLockEndpoint {
             List<String> completed)
             implements OperationResponseBody {
 
-        static Lock of(LockInfo info, @Nullable Instant nextDue) {
+        static Lock of(LockInfo info, @Nullable String paused, @Nullable Instant nextDue) {
             return new Lock(
                     info.name(),
                     info.strategy(),
                     info.state(),
-                    info.paused(),
+                    paused,
                     info.holder(),
                     info.acquiredAt(),
                     info.expiresAt(),

@@ -196,10 +196,32 @@ public final class LockVerifier {
                 && autoConfigured.contains(beanName);
     }
 
+    /**
+     * The class of a bean, as somebody wrote it.
+     *
+     * @return null too for a bean that nobody has created and whose methods name types that are not there: it cannot be created
+     *     either, so that nothing of it runs
+     */
     private @Nullable Class<?> targetType(String beanName) {
         if (beanName.startsWith("scopedTarget.")) {
             return null;
         }
+        try {
+            Class<?> type = userClass(beanName);
+            if (type != null) {
+                ReflectionUtils.doWithMethods(type, method -> {});
+            }
+            return type;
+        } catch (IllegalStateException | LinkageError e) {
+            if (beans.containsSingleton(beanName)) {
+                throw e;
+            }
+            log.debug("Bean '{}' is not looked at: it cannot be created", beanName, e);
+            return null;
+        }
+    }
+
+    private @Nullable Class<?> userClass(String beanName) {
         Class<?> type = AutoProxyUtils.determineTargetClass(beans, beanName);
         if (type != null && Proxy.isProxyClass(type)) {
             // What the auto-proxy creator took for the target was somebody else's proxy.

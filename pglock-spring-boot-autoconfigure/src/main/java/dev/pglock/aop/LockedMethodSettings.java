@@ -32,7 +32,13 @@ public record LockedMethodSettings(
         @Nullable Duration heartbeatInterval,
         @Nullable Integer order) {
 
-    LockMode mode(String name) {
+    /**
+     * What a method does that has a lock of that name.
+     *
+     * @param name the lock's name
+     * @return its mode
+     */
+    public LockMode mode(String name) {
         return modes.getOrDefault(name, LockMode.LOCKED);
     }
 }

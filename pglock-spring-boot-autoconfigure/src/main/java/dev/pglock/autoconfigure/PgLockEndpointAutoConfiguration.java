@@ -2,6 +2,8 @@ package dev.pglock.autoconfigure;
 
 import dev.pglock.LockRegistry;
 import dev.pglock.actuate.PgLockEndpoint;
+import dev.pglock.aop.LockMode;
+import dev.pglock.aop.LockedMethodSettings;
 import dev.pglock.aop.NextTicks;
 import java.util.Map;
 import org.springframework.beans.factory.ObjectProvider;
@@ -22,10 +24,19 @@ public final class PgLockEndpointAutoConfiguration {
 
     @Bean
     @ConditionalOnMissingBean
-    PgLockEndpoint pgLockEndpoint(ObjectProvider<LockRegistry> registry, ObjectProvider<NextTicks> nextTicks) {
-        return new PgLockEndpoint(registry::getObject, () -> {
-            NextTicks next = nextTicks.getIfAvailable();
-            return next == null ? Map.of() : next.byLock();
-        });
+    PgLockEndpoint pgLockEndpoint(
+            ObjectProvider<LockRegistry> registry,
+            ObjectProvider<NextTicks> nextTicks,
+            ObjectProvider<LockedMethodSettings> settings) {
+        return new PgLockEndpoint(
+                registry::getObject,
+                () -> {
+                    NextTicks next = nextTicks.getIfAvailable();
+                    return next == null ? Map.of() : next.byLock();
+                },
+                name -> {
+                    LockedMethodSettings methods = settings.getIfAvailable();
+                    return methods != null && methods.mode(name) == LockMode.PAUSED;
+                });
     }
 }

@@ -112,6 +112,27 @@ class OperatingTests extends TwoReplicas {
     }
 
     @Test
+    void theEndpointTellsWhatTheConfigurationPauses() {
+        ConfigurableApplicationContext a =
+                start("a", Application.class, EXPOSED, "pglock.locks[0].name=off", "pglock.locks[0].mode=paused");
+        ConfigurableApplicationContext b = start("b", Application.class, EXPOSED);
+        b.getBean(LockRegistry.class)
+                .tryAcquire(LockRequest.of("off"))
+                .orElseThrow()
+                .close();
+
+        assertThat(endpoint(a).lock("off").paused()).contains("on this replica", "mode: paused");
+        assertThat(endpoint(a).lock("off").state()).isEqualTo(LockState.FREE);
+        assertThat(endpoint(a).locks().locks())
+                .extracting(PgLockEndpoint.Lock::paused)
+                .doesNotContainNull();
+        assertThat(endpoint(b).lock("off").paused()).isNull();
+
+        endpoint(b).act(SecurityContext.NONE, "pause", "ticket 7", "off");
+        assertThat(endpoint(a).lock("off").paused()).isEqualTo("ticket 7");
+    }
+
+    @Test
     void theEndpointTellsWhoWaits() throws Exception {
         ConfigurableApplicationContext a = start("a", Application.class, EXPOSED);
         ConfigurableApplicationContext b = start("b", Application.class);

@@ -13,6 +13,7 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
@@ -20,6 +21,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.beans.factory.BeanCreationException;
+import org.springframework.beans.factory.support.BeanDefinitionRegistry;
+import org.springframework.beans.factory.support.GenericBeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
@@ -28,12 +32,14 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ApplicationContext;
+import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.context.event.ContextRefreshedEvent;
 import org.springframework.context.event.EventListener;
+import org.springframework.core.OverridingClassLoader;
 import org.springframework.samples.SampleJob;
 import org.springframework.scheduling.annotation.EnableScheduling;
 import org.springframework.scheduling.annotation.Scheduled;
@@ -103,6 +109,63 @@ class VerificationTests {
                                     .hasMessageContaining("@" + Singleton.class.getName() + ", which locks nothing");
                             assertThat(e.action()).contains("dev.pglock.annotation.Singleton");
                         }));
+    }
+
+    static class Optional {}
+
+    static class NeedsOptional {
+
+        public void use(Optional optional) {}
+    }
+
+    /** A copy of {@link NeedsOptional} for which the other class is not there. */
+    private static Class<?> withoutOptional() throws ClassNotFoundException {
+        return new OverridingClassLoader(VerificationTests.class.getClassLoader()) {
+            @Override
+            protected boolean isEligibleForOverriding(String name) {
+                return Set.of(VerificationTests.class.getName(), NeedsOptional.class.getName())
+                        .contains(name);
+            }
+
+            @Override
+            public Class<?> loadClass(String name) throws ClassNotFoundException {
+                if (name.equals(Optional.class.getName())) {
+                    throw new ClassNotFoundException(name);
+                }
+                return super.loadClass(name);
+            }
+        }.loadClass(NeedsOptional.class.getName());
+    }
+
+    private static void registerLazily(
+            ConfigurableApplicationContext context, String name, GenericBeanDefinition bean) {
+        bean.setLazyInit(true);
+        ((BeanDefinitionRegistry) context.getBeanFactory()).registerBeanDefinition(name, bean);
+    }
+
+    /** Spring starts with it, as long as nobody asks for it. */
+    @Test
+    void aLazyBeanThatCannotBeCreatedIsLeftAlone() throws Exception {
+        GenericBeanDefinition unusable = new GenericBeanDefinition();
+        unusable.setBeanClass(withoutOptional());
+        runner.withInitializer(context -> registerLazily(context, "unusable", unusable))
+                .withBean(Jobs.class)
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThatExceptionOfType(BeanCreationException.class)
+                            .isThrownBy(() -> context.getBean("unusable"));
+                });
+    }
+
+    @Test
+    void lazyBeansAreChecked() {
+        GenericBeanDefinition lazy = new GenericBeanDefinition();
+        lazy.setBeanClass(FinalTick.class);
+        runner.withInitializer(context -> registerLazily(context, "lazy", lazy))
+                .run(context -> assertThat(context.getStartupFailure())
+                        .rootCause()
+                        .isInstanceOf(InvalidLockException.class)
+                        .hasMessageContaining("it is final"));
     }
 
     @Test
