@@ -488,6 +488,7 @@ class PgLockAutoConfigurationTests {
     void aRoleThatMayCreateNothingIsToldWhatToHandToItsAdministrator() {
         String role = PostgresServer.shared().newRole();
         try (TestDatabase empty = PostgresServer.shared().newDatabase()) {
+            empty.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC"); // granted before PostgreSQL 15
             on(bare, empty)
                     .withPropertyValues("spring.datasource.username=" + role, "spring.datasource.password=" + role)
                     .withUserConfiguration(Locked.class)
