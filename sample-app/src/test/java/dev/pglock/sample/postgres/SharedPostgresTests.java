@@ -14,6 +14,7 @@ import java.sql.DriverManager;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
@@ -161,7 +162,9 @@ class SharedPostgresTests {
     @Test
     void anInstanceKilledWhileItStartsTheServerLeavesNothingInTheWay() throws Exception {
         Instance killed = plain();
-        await().until(() -> Files.exists(this.state.data().resolve("PG_VERSION")));
+        // The first one on a machine unpacks PostgreSQL before.
+        await().atMost(Duration.ofSeconds(60))
+                .until(() -> Files.exists(this.state.data().resolve("PG_VERSION")));
         killed.kill();
         assertThat(killed.output()).doesNotContain("Started an embedded PostgreSQL");
 
