@@ -136,6 +136,10 @@ final class LockInterceptor implements MethodInterceptor {
             lock = firing == null ? registry.get().acquire(request) : acquireForTick(request);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
+            if (firing != null) {
+                refused.interrupted(spec.describe());
+                return spec.skippedValue();
+            }
             throw new LockNotAcquiredException(
                     request.name(), null, "Interrupted while waiting for lock '" + request.name() + "'");
         } catch (LockNotAcquiredException e) {

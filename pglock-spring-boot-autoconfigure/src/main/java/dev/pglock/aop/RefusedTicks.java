@@ -30,13 +30,22 @@ final class RefusedTicks {
         }
     }
 
-    /** Of one that waits for its lock: what an operator has paused is no fault, and whoever waited in vain is told of once. */
+    /**
+     * Of one that waits for its lock: what an operator has paused is no fault, nor is that this replica stops, with which no
+     * trouble begins; whoever waited in vain is told of once.
+     */
     void notAcquired(Object task, String description, LockNotAcquiredException why) {
-        if (why.reason() != DenialReason.PAUSED && told.add(task)) {
+        boolean isMeant = why.reason() == DenialReason.PAUSED || why.reason() == DenialReason.STOPPING;
+        if (!isMeant && told.add(task)) {
             log.warn("Ticks of {} are skipped until its lock can be had: {}", description, why.getMessage());
         } else {
             log.debug("A tick of {} is skipped: {}", description, why.getMessage());
         }
+    }
+
+    /** Whoever interrupts a scheduler's thread ends the scheduler, or this task: he knows. */
+    void interrupted(String description) {
+        log.debug("A tick of {} is skipped: it was interrupted while it waited for its lock", description);
     }
 
     void granted(Object task) {

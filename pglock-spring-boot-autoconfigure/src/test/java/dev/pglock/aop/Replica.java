@@ -85,6 +85,11 @@ final class Replica implements AutoCloseable {
         return engine;
     }
 
+    /** Ends the beans, and the scheduler with its threads, while the registry goes on. */
+    void closeContext() {
+        context.close();
+    }
+
     @Override
     public void close() {
         context.close();
